@@ -1,0 +1,108 @@
+"""Asking for approval of a call."""
+
+import inspect
+from typing import TYPE_CHECKING, Any
+
+from exeunt.actors.events import PermissionCompleted, PermissionRequested
+from exeunt.actors.models import ToolCall
+from exeunt.actors.outcomes import Outcome
+from exeunt.actors.permissions import (
+    ApproveForSession,
+    PermissionHandler,
+    PermissionRequest,
+    Reject,
+    UserNotAvailable,
+    approve_all,
+    to_decision,
+)
+
+if TYPE_CHECKING:
+    from exeunt.actors.activities.tool_call import Call, CallEnd
+    from exeunt.actors.tools import Tool
+    from exeunt.actors.turn.actor import SessionActor
+
+DENIED_TEXT = "Permission denied and could not request permission from user"
+"""What the model reads when there is nobody to ask; recorded conversations contain these words."""
+REJECTED_TEXT = "The user rejected this tool call."
+
+
+async def ask(call: "Call", tool: "Tool[..., Any]") -> "CallEnd | None":
+    """Return how the call ends for want of approval, or `None` when it may run.
+
+    Bounded by the session's time for approvals; while it waits, the call leaves its slots to others.
+    """
+    from exeunt.actors.activities.tool_call import CallEnd
+
+    actor = call.actor
+    handler = actor.options.on_permission_request
+    if handler is None:
+        return CallEnd(Outcome.DENIED, DENIED_TEXT, "no permission handler, and the tool does not skip permission")
+    if actor.approved_tools is not None and tool.name in actor.approved_tools:
+        return None
+    if handler is approve_all:
+        actor.put(_approve, call)
+        return None
+    call.stage = "approval"
+    call.limit(actor.options.waits.approval)
+    actor.put(_requested, call)
+    return await _answered(call, tool, handler)
+
+
+async def _answered(call: "Call", tool: "Tool[..., Any]", handler: PermissionHandler) -> "CallEnd | None":
+    from exeunt.actors.activities.tool_call import CallEnd
+    from exeunt.actors.session.session import hook_invocation
+
+    actor = call.actor
+    arguments = ToolCall(call.call.id, call.name, call.arguments_json).arguments
+    request = PermissionRequest(call.call.id, call.name, arguments, tool.description)
+    try:
+        answer = handler(request, hook_invocation(actor, call.call.id))
+        if inspect.isawaitable(answer):
+            answer = await answer
+        decision = to_decision(answer)
+    except Exception as error:  # noqa: BLE001 - a permission handler is foreign code
+        actor.put(_completed, call, "unavailable", None)
+        return CallEnd(Outcome.DENIED, DENIED_TEXT, f"the permission handler failed: {type(error).__name__}: {error}")
+    if isinstance(decision, Reject):
+        text = REJECTED_TEXT
+        if decision.feedback:
+            text = f"{text} User feedback: {decision.feedback}"
+        actor.put(_completed, call, "rejected", decision.feedback)
+        return CallEnd(Outcome.REJECTED, text, text)
+    if isinstance(decision, UserNotAvailable):
+        actor.put(_completed, call, "unavailable", None)
+        return CallEnd(Outcome.DENIED, DENIED_TEXT, DENIED_TEXT)
+    for_session = isinstance(decision, ApproveForSession)
+    actor.put(_completed, call, "approved-for-session" if for_session else "approved", None)
+    return None
+
+
+def _approve(actor: "SessionActor", call: "Call") -> None:
+    request_id = actor.new_id()
+    actor.emit(PermissionRequested, request_id, call.call.id, call.name, call.arguments_json)
+    actor.emit(PermissionCompleted, request_id, call.call.id, "approved")
+
+
+def _requested(actor: "SessionActor", call: "Call") -> None:
+    from exeunt.actors.turn import parking
+
+    if call.done:
+        return
+    call.asking = actor.new_id()
+    actor.emit(PermissionRequested, call.asking, call.call.id, call.name, call.arguments_json)
+    parking.park(actor, call)
+
+
+def _completed(actor: "SessionActor", call: "Call", kind: str, feedback: str | None) -> None:
+    """Note the answer; one that comes after the call has its outcome changes nothing."""
+    from exeunt.actors.turn import parking
+
+    if call.done or call.asking is None:
+        return
+    actor.emit(PermissionCompleted, call.asking, call.call.id, kind, feedback)
+    call.asking = None
+    if kind == "approved-for-session":
+        if actor.approved_tools is None:
+            actor.approved_tools = set()
+        actor.approved_tools.add(call.name)
+    parking.unpark(actor, call)

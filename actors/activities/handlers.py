@@ -1,0 +1,119 @@
+"""Running the handler of a tool, with a slot, in the loop or in a worker thread."""
+
+import functools
+import inspect
+from typing import TYPE_CHECKING, Any
+
+import outcome
+import trio
+
+from exeunt.actors.activities.hook_calls import call_hook, common_fields
+from exeunt.actors.events import ToolResultStale
+from exeunt.actors.hooks import ErrorOccurredInput
+from exeunt.actors.outcomes import ToolResult
+from exeunt.actors.text import encodable
+from exeunt.actors.tools import ToolInvocation, to_result
+from exeunt.actors.turn.live import Waiter
+
+if TYPE_CHECKING:
+    from exeunt.actors.activities.tool_call import Call
+    from exeunt.actors.tools import Tool
+
+GRANTED: "outcome.Value[None]" = outcome.Value(None)
+
+
+async def run(call: "Call", tool: "Tool[..., Any]", bound: Any) -> ToolResult:
+    """Wait for a slot, run the handler within the tool's time-out, and return its result.
+
+    What it raises becomes a failure; only cancellations pass.
+    """
+    from exeunt.actors.session.session import session_of
+
+    actor = call.actor
+    slots = actor.host.tool_slots
+    if not slots.request(call):
+        await wait_for_slot(call)
+    try:
+        call.stage = "handler"
+        call.limit(tool.timeout)
+        invocation = ToolInvocation(
+            session_of(actor), actor.id, call.call.id, call.name, call.arguments_json, _key(call), call
+        )
+        try:
+            if tool.is_async:
+                return to_result(await tool.invoke(bound, invocation))
+            value = await _in_thread(call, functools.partial(tool.invoke, bound, invocation))
+            return to_result(await value if inspect.isawaitable(value) else value)
+        except BaseExceptionGroup as group:
+            cancelled, error = group.split(trio.Cancelled)
+            if cancelled is not None:
+                # Only the cancellation goes on: the rest would end the host's nursery.
+                raise cancelled from None
+            if not isinstance(error, Exception):
+                raise
+            caught: Exception = error
+        except Exception as error:  # noqa: BLE001 - a handler is foreign code
+            caught = error
+    finally:
+        slots.release(call)
+    return await _failure(call, tool, caught)
+
+
+async def wait_for_slot(call: "Call") -> None:
+    """Wait until a slot is granted that was asked for. Cancelled: the slot is given up."""
+    before = call.stage
+    call.stage = "slot"
+    call.limit(call.actor.options.waits.slot)
+    call.slot_waiter = Waiter()
+    granted = False
+    try:
+        await call.slot_waiter.wait()
+        granted = True
+    finally:
+        waiter, call.slot_waiter = call.slot_waiter, None
+        if not granted:
+            # Between the grant and the cancellation the slot may be ours already.
+            if waiter.resolved:
+                call.actor.host.tool_slots.release(call)
+            else:
+                call.actor.host.tool_slots.withdraw(call)
+    call.stage = before
+
+
+async def _failure(call: "Call", tool: "Tool[..., Any]", error: Exception) -> ToolResult:
+    cause = f"{type(error).__name__}: {error}"
+    shown = cause if tool.expose_errors else "Tool execution failed"
+    hook = call.actor.options.hooks.on_error_occurred
+    if hook is not None:
+        hook_input = ErrorOccurredInput(**common_fields(call), error=cause, error_context="tool_execution")
+        await call_hook(call, hook, "errorOccurred", hook_input, call.call.id)
+    text = (
+        f"Failed to execute `{call.name}` tool with arguments: {call.arguments_json or '{}'} "
+        f"due to error: {shown}"
+    )
+    return ToolResult(encodable(text), "failure", encodable(cause))
+
+
+def _key(call: "Call") -> str:
+    return f"{call.actor.id}/{call.call.id}"
+
+
+async def _in_thread(call: "Call", function: Any) -> Any:
+    token = trio.lowlevel.current_trio_token()
+
+    def tell_when_late() -> Any:
+        try:
+            return function()
+        finally:
+            if call.cancelled:
+                try:
+                    token.run_sync_soon(_late, call)
+                except trio.RunFinishedError:
+                    pass
+
+    return await trio.to_thread.run_sync(tell_when_late, abandon_on_cancel=True, limiter=call.actor.host.threads)
+
+
+def _late(call: "Call") -> None:
+    turn_id = call.turn.turn_id if call.turn is not None else None
+    call.actor.record(ToolResultStale, call.call.id, call.name, turn_id)

@@ -1,0 +1,166 @@
+"""One request to the model, with its retries."""
+
+import random
+from contextlib import aclosing
+from typing import Any
+
+import trio
+
+from exeunt.actors.activities.activity import Activity
+from exeunt.actors.activities.hook_calls import call_hook, common_fields
+from exeunt.actors.events import (
+    AssistantMessageDelta,
+    AssistantReasoningDelta,
+    AssistantTurnRetry,
+    ModelCallFailure,
+)
+from exeunt.actors.hooks import ErrorOccurredInput
+from exeunt.actors.models import ModelError, ModelErrorKind, ModelRequest, ModelResponse
+from exeunt.actors.options import RetryPolicy
+from exeunt.actors.text import encodable
+from exeunt.actors.turn.live import Turn
+
+MOST_HOOK_RETRIES = 5
+"""A hook may ask for this many more attempts at once, and only once in a step: it must not loop."""
+
+_jitter = random.Random()
+
+
+class ModelCall(Activity):
+    """A request of a turn. Its result is a `ModelResponse`, or the `ModelError` that ended it."""
+
+    __slots__ = ("attempt", "began", "message_id", "request", "turn")
+
+    def __init__(self, turn: Turn) -> None:
+        actor = turn.actor
+        super().__init__(actor)
+        self.turn = turn
+        self.request = ModelRequest(
+            actor.context.request(), actor.options.tools.definitions, actor.id, turn.turn_id
+        )
+        self.attempt = 0
+        self.began = 0.0
+        """When the last attempt was made."""
+        self.message_id = ""
+        """Id of the answer of the last attempt."""
+
+    async def run(self) -> ModelResponse | ModelError:
+        """Call the model until it answers, fails for good, or the policy is spent."""
+        policy = self.actor.options.retries
+        last = policy.attempts + 1
+        asked_hook = False
+        while True:
+            self.attempt += 1
+            answer = await self._attempt()
+            if isinstance(answer, ModelResponse) or self.cause is not None:
+                return answer
+            if (not answer.retry or self.attempt >= last) and not asked_hook:
+                asked_hook = True
+                more = await self._ask_hook(answer)
+                if not more:
+                    return answer
+                last = self.attempt + more
+            elif not answer.retry or self.attempt >= last:
+                return answer
+            await self._back_off(policy, answer)
+
+    def lost(self, result: Any) -> ModelResponse | ModelError:
+        """An attempt that ran out of time, or was cancelled."""
+        if self.cause == "timeout":
+            return ModelError(ModelErrorKind.TIMEOUT, self._timeout_text())
+        return ModelError(ModelErrorKind.UNKNOWN, f"the model call was cancelled: {self.cause}")
+
+    async def _attempt(self) -> ModelResponse | ModelError:
+        actor = self.actor
+        self.began = actor.host.clock.now()
+        self.message_id = actor.new_id()
+        try:
+            if actor.options.streaming:
+                return await self._streamed()
+            self.limit(actor.options.waits.model_total)
+            return await actor.options.model.complete(self.request)
+        except ModelError as caught:
+            error = caught
+        except Exception as caught:  # noqa: BLE001 - a model client is foreign code
+            error = ModelError(ModelErrorKind.UNKNOWN, f"{type(caught).__name__}: {caught}")
+            error.__cause__ = caught
+        self.record_failure(error)
+        return error
+
+    def record_failure(self, error: ModelError) -> None:
+        """Say that an attempt failed."""
+        actor = self.actor
+        model = actor.options.model
+        seconds = actor.host.clock.now() - self.began
+        actor.record(
+            ModelCallFailure,
+            model_name(model),
+            provider_name(model),
+            str(error.kind),
+            encodable(str(error)),
+            error.status,
+            seconds,
+            self.attempt,
+        )
+
+    async def _streamed(self) -> ModelResponse:
+        actor = self.actor
+        waits = actor.options.waits
+        self.limit(waits.model_first)
+        async with aclosing(actor.options.model.stream(self.request)) as pieces:  # type: ignore[type-var]
+            async for piece in pieces:
+                if isinstance(piece, ModelResponse):
+                    return piece
+                self.limit(waits.model_gap)
+                if self.done:
+                    continue
+                if piece.reasoning:
+                    actor.record(AssistantReasoningDelta, self.message_id, piece.reasoning)
+                if piece.text:
+                    actor.record(AssistantMessageDelta, self.message_id, piece.text)
+        raise ModelError(
+            ModelErrorKind.TRUNCATED_STREAM, "the stream ended without a whole answer", retry=True
+        )
+
+    async def _back_off(self, policy: RetryPolicy, error: ModelError) -> None:
+        delay = min(policy.longest_delay, policy.first_delay * policy.factor ** (self.attempt - 1))
+        if error.retry_after is not None:
+            delay = max(error.retry_after, 0.0)
+        delay *= 1 + policy.jitter * _jitter.random()
+        self.actor.record(AssistantTurnRetry, self.turn.turn_id, str(error.kind), self.attempt + 1, delay)
+        self.limit(delay + 1.0)
+        await trio.sleep(delay)
+
+    async def _ask_hook(self, error: ModelError) -> int:
+        hook = self.actor.options.hooks.on_error_occurred
+        if hook is None:
+            return 0
+        hook_input = ErrorOccurredInput(
+            **common_fields(self), error=str(error), error_context="model_call", recoverable=error.retry
+        )
+        output = (await call_hook(self, hook, "errorOccurred", hook_input)).output
+        if output.get("error_handling") != "retry":
+            return 0
+        count = output.get("retry_count", 1)
+        return min(max(count, 0), MOST_HOOK_RETRIES) if isinstance(count, int) else 1
+
+    def _timeout_text(self) -> str:
+        waits = self.actor.options.waits
+        if self.actor.options.streaming:
+            return (
+                f"the model was silent for too long (limits: {waits.model_first:g} s for the first piece, "
+                f"{waits.model_gap:g} s between pieces)"
+            )
+        return f"the model did not answer within {waits.model_total:g} s"
+
+
+def model_name(model: Any) -> str:
+    """Return what a model client calls its model, or the name of its class."""
+    name = getattr(model, "model", None)
+    return name if isinstance(name, str) else type(model).__name__
+
+
+def provider_name(model: Any) -> str:
+    """Return what a model client calls its provider, or the name of its class."""
+    name = getattr(model, "provider", None)
+    return name if isinstance(name, str) else type(model).__name__

@@ -1,0 +1,263 @@
+"""One tool call: what it is while it runs, and the pipeline that it passes through.
+
+find tool -> validate arguments -> pre hook -> approval -> slot -> handler -> post hook -> outcome. All of it is
+inside the call's own cancellation; the stage in which it stopped decides the outcome and the text for the model,
+which names the true cause.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+import msgspec
+
+from exeunt.actors.activities import approval, handlers
+from exeunt.actors.activities.activity import Activity
+from exeunt.actors.activities.hook_calls import call_hook, common_fields, text_of
+from exeunt.actors.callers import CALLER, Caller
+from exeunt.actors.hooks import NO_HOOKS, PostToolUseFailureInput, PostToolUseInput, PreToolUseInput
+from exeunt.actors.models import ToolCall
+from exeunt.actors.outcomes import Outcome, ToolResult
+from exeunt.actors.text import encodable
+from exeunt.actors.tools import InvalidArguments, Tool, to_result
+from exeunt.actors.turn.live import Waiter
+
+if TYPE_CHECKING:
+    from exeunt.actors.turn.actor import SessionActor
+    from exeunt.actors.turn.live import Turn
+
+INTERRUPTED_TEXT = "The execution of this tool, or a previous tool was interrupted."
+"""What the model reads of a call that was cut off; recorded conversations contain these words."""
+
+
+class CallEnd(msgspec.Struct, frozen=True, gc=False):
+    """How a call ended."""
+
+    outcome: Outcome
+    text: str
+    """For the model."""
+    error: str | None = None
+    """The true cause, for the log."""
+    session_log: str | None = None
+
+
+class Call(Activity):
+    """A tool call of a batch, or of the host."""
+
+    __slots__ = (
+        "arguments_json",
+        "asking",
+        "call",
+        "guidance",
+        "held",
+        "index",
+        "modified_arguments",
+        "name",
+        "outcome",
+        "parks",
+        "result",
+        "returned",
+        "slot_waiter",
+        "stage",
+        "started",
+        "started_at",
+        "tenant",
+        "tool",
+        "turn",
+        "was_owner",
+    )
+
+    def __init__(self, actor: "SessionActor", turn: "Turn | None", call: ToolCall, index: int, now: float) -> None:
+        super().__init__(actor)
+        self.turn = turn
+        self.call = call
+        self.index = index
+        self.tool: Tool[..., Any] | None = actor.options.tools.find(call.name)
+        self.name = call.name if self.tool is None else self.tool.name
+        self.tenant = actor.options.tenant
+        self.started_at = now
+        self.arguments_json = call.arguments_json
+        self.modified_arguments: str | None = None
+        """What a hook put in the place of the model's arguments."""
+        self.guidance: list[str] = []
+        """What hooks want the model to read after the batch."""
+        self.stage = "arguments"
+        """`arguments`, `pre_hook`, `approval`, `slot`, `handler` or `post_hook`."""
+        self.started = False
+        """Whether it was let go; a sequential call, and what stands behind one, waits."""
+        self.returned = False
+        """Whether nothing of it runs any more: it has its outcome, or is held as the owner of a clear."""
+        self.outcome: Outcome | None = None
+        """Its recorded outcome; until then it is in flight."""
+        self.held: CallEnd | None = None
+        """Its success, kept back until the clear that it owns can be committed."""
+        self.was_owner = False
+        """Whether it ever owned a clear."""
+        self.result: ToolResult | None = None
+        """What the handler gave, once it has."""
+        self.asking: str | None = None
+        """Id of the approval that it waits for."""
+        self.parks = 0
+        """Waits that leave its slots to others: an approval, another session's reply."""
+        self.slot_waiter: Waiter | None = None
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the handler should stop."""
+        return self.cause is not None or self.done
+
+    @property
+    def terminal(self) -> bool:
+        """Whether its success ends the turn."""
+        return self.tool is not None and self.tool.is_terminal
+
+    def granted(self) -> None:
+        """A slot for tools became free."""
+        if self.slot_waiter is not None:
+            self.slot_waiter.resolve(handlers.GRANTED)
+
+    async def run(self) -> CallEnd:
+        """Pass through the pipeline."""
+        if self.tool is None:
+            text = self.actor.options.tools.unknown_tool_text(self.call.name)
+            return CallEnd(Outcome.FAILURE, text, text)
+        token = CALLER.set(Caller(self.actor, self))
+        try:
+            return await self._pipeline(self.tool)
+        except InvalidArguments as error:
+            return CallEnd(Outcome.INVALID, str(error), str(error))
+        finally:
+            CALLER.reset(token)
+
+    async def _pipeline(self, tool: Tool[..., Any]) -> CallEnd:
+        options = self.actor.options
+        bound = tool.bind(self.arguments_json)
+        must_ask = not tool.skip_permission
+        if options.hooks.on_pre_tool_use is not None:
+            verdict = await self._pre_hook(tool)
+            if isinstance(verdict, CallEnd):
+                return verdict
+            must_ask = must_ask if verdict is None else verdict
+            bound = tool.bind(self.arguments_json)
+        if must_ask:
+            refusal = await approval.ask(self, tool)
+            if refusal is not None:
+                return refusal
+        self.result = await handlers.run(self, tool, bound)
+        if options.hooks is not NO_HOOKS:
+            await self._post_hook(self.result)
+        return self._end_of(self.result)
+
+    def lost(self, result: Any) -> CallEnd:
+        """The outcome of a call that was cancelled or ran out of time, by where it was."""
+        if self.stage == "post_hook" and self.result is not None and not self._rolled_back:
+            # The work is done; only a hook that looks at it was cut off.
+            return self._end_of(self.result)
+        if self._rolled_back and self.result is not None and self.result.result_type == "success":
+            return rolled_back_end(self.cause or "interrupted")
+        if self.cause == "timeout":
+            return self._timeout_end()
+        return CallEnd(Outcome.CANCELLED, INTERRUPTED_TEXT, f"cancelled: {self.cause}")
+
+    @property
+    def _rolled_back(self) -> bool:
+        return self.was_owner and self.cause in ("aborted", "stopped")
+
+    def _timeout_end(self) -> CallEnd:
+        waits = self.actor.options.waits
+        if self.stage == "approval":
+            text = f"Permission denied: nobody answered the request for approval within {waits.approval:g} s."
+            return CallEnd(Outcome.DENIED, text, text)
+        if self.stage == "pre_hook":
+            text = f"Denied by preToolUse hook: the hook did not return within {waits.hook:g} s."
+            return CallEnd(Outcome.DENIED, text, text)
+        if self.stage == "slot":
+            text = f"The tool '{self.name}' timed out after {waits.slot:g} s: it waited for a slot and did not run."
+            return CallEnd(Outcome.TIMEOUT, text, text)
+        seconds = self.tool.timeout if self.tool is not None else 0.0
+        text = f"The tool '{self.name}' timed out after {seconds:g} s."
+        return CallEnd(Outcome.TIMEOUT, text, text)
+
+    def _end_of(self, result: ToolResult) -> CallEnd:
+        error = None if result.result_type == "success" else result.error or result.text_result_for_llm
+        return CallEnd(result.outcome, result.text_result_for_llm, error, result.session_log)
+
+    async def _pre_hook(self, tool: Tool[..., Any]) -> CallEnd | bool | None:
+        """Return the denial, whether to ask for approval, or `None` where the hook leaves that open."""
+        hook = self.actor.options.hooks.on_pre_tool_use
+        assert hook is not None
+        self.stage = "pre_hook"
+        fields = common_fields(self)
+        arguments = self.call.arguments
+        hook_input = PreToolUseInput(
+            **fields, tool_name=tool.name, tool_args=arguments, tool_call_id=self.call.id
+        )
+        answer = await call_hook(self, hook, "preToolUse", hook_input, self.call.id)
+        if answer.error is not None:
+            text = f"Denied by preToolUse hook: {answer.error}"
+            return CallEnd(Outcome.DENIED, text, text)
+        output = answer.output
+        if "modified_args" in output and output["modified_args"] is not None:
+            self._replace_arguments(output["modified_args"])
+        context = text_of(output, "additional_context")
+        if context is not None:
+            self.guidance.append(f"Additional context from preToolUse hook:\n{context}")
+        decision = output.get("permission_decision")
+        if decision == "deny":
+            reason = text_of(output, "permission_decision_reason") or "No reason provided"
+            text = f"Denied by preToolUse hook: {reason}"
+            return CallEnd(Outcome.DENIED, text, text)
+        return {"allow": False, "ask": True}.get(decision) if isinstance(decision, str) else None
+
+    def _replace_arguments(self, arguments: Any) -> None:
+        try:
+            text = encodable(msgspec.json.encode(arguments).decode())
+        except (TypeError, ValueError, RecursionError) as error:
+            raise InvalidArguments(f"a preToolUse hook gave arguments that are no JSON: {error}") from error
+        self.arguments_json = self.modified_arguments = text
+
+    async def _post_hook(self, result: ToolResult) -> None:
+        hooks = self.actor.options.hooks
+        self.stage = "post_hook"
+        arguments = ToolCall(self.call.id, self.name, self.arguments_json).arguments
+        if result.result_type == "success" and hooks.on_post_tool_use is not None:
+            hook_input = PostToolUseInput(
+                **common_fields(self),
+                tool_name=self.name,
+                tool_args=arguments,
+                tool_result=result,
+                tool_call_id=self.call.id,
+            )
+            answer = await call_hook(self, hooks.on_post_tool_use, "postToolUse", hook_input, self.call.id)
+            self._take_modified(answer.output)
+        elif result.result_type == "failure" and hooks.on_post_tool_use_failure is not None:
+            failure_input = PostToolUseFailureInput(
+                **common_fields(self),
+                tool_name=self.name,
+                tool_args=arguments,
+                error=result.error or result.text_result_for_llm,
+                tool_call_id=self.call.id,
+            )
+            hook = hooks.on_post_tool_use_failure
+            answer = await call_hook(self, hook, "postToolUseFailure", failure_input, self.call.id)
+            context = text_of(answer.output, "additional_context")
+            if context is not None:
+                self.guidance.append(
+                    f'Tool "{self.name}" failed. Additional guidance from postToolUseFailure hooks:\n{context}'
+                )
+
+    def _take_modified(self, output: Any) -> None:
+        if output.get("modified_result") is not None:
+            self.result = to_result(output["modified_result"])
+        context = text_of(output, "additional_context")
+        if context is not None and self.result is not None:
+            text = (
+                f"{self.result.text_result_for_llm}\n\n"
+                f'Tool "{self.name}" succeeded. Additional guidance from postToolUse hooks:\n{encodable(context)}'
+            )
+            self.result = attrs.evolve(self.result, text_result_for_llm=text)
+
+
+def rolled_back_end(cause: str) -> CallEnd:
+    """The outcome of a call that succeeded and whose clear must not happen after all."""
+    text = f"The tool finished, but its clear was rolled back: {cause}."
+    return CallEnd(Outcome.CANCELLED, text, text)

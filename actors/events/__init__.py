@@ -1,0 +1,85 @@
+"""What happens in a session, as values.
+
+Names and payloads are those of the Copilot SDK where it has them, in snake_case. Read `envelope`, then
+`messages` (the conversation), `tools` (calls and approvals), `session` (life, errors, clears, hooks).
+"""
+
+from exeunt.actors.events.envelope import EphemeralEvent, Event, Origin
+from exeunt.actors.events.messages import (
+    Abort,
+    AssistantMessage,
+    AssistantMessageDelta,
+    AssistantReasoningDelta,
+    AssistantTurnEnd,
+    AssistantTurnRetry,
+    AssistantTurnStart,
+    AssistantUsage,
+    MessageAccepted,
+    MessageDropped,
+    ModelCallFailure,
+    SystemMessage,
+    TurnEnd,
+    UserMessage,
+)
+from exeunt.actors.events.session import (
+    ClearRefusedEvent,
+    ClearRolledBackEvent,
+    ContextCleared,
+    DeadLetter,
+    HookEnd,
+    HookStart,
+    SessionError,
+    SessionFailed,
+    SessionIdle,
+    SessionRestarted,
+    SessionResume,
+    SessionShutdown,
+    SessionStart,
+    SessionWarning,
+)
+from exeunt.actors.events.tools import (
+    PermissionCompleted,
+    PermissionRequested,
+    ToolExecutionComplete,
+    ToolExecutionStart,
+    ToolResultStale,
+)
+
+__all__ = [
+    "Abort",
+    "AssistantMessage",
+    "AssistantMessageDelta",
+    "AssistantReasoningDelta",
+    "AssistantTurnEnd",
+    "AssistantTurnRetry",
+    "AssistantTurnStart",
+    "AssistantUsage",
+    "ClearRefusedEvent",
+    "ClearRolledBackEvent",
+    "ContextCleared",
+    "DeadLetter",
+    "EphemeralEvent",
+    "Event",
+    "HookEnd",
+    "HookStart",
+    "MessageAccepted",
+    "MessageDropped",
+    "ModelCallFailure",
+    "Origin",
+    "PermissionCompleted",
+    "PermissionRequested",
+    "SessionError",
+    "SessionFailed",
+    "SessionIdle",
+    "SessionRestarted",
+    "SessionResume",
+    "SessionShutdown",
+    "SessionStart",
+    "SessionWarning",
+    "SystemMessage",
+    "ToolExecutionComplete",
+    "ToolExecutionStart",
+    "ToolResultStale",
+    "TurnEnd",
+    "UserMessage",
+]

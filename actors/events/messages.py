@@ -1,0 +1,171 @@
+"""Events of the conversation. Each that the model sees satisfies `exeunt.actors.models.Message` as it is."""
+
+from typing import ClassVar
+
+from exeunt.actors.events.envelope import EphemeralEvent, Event
+from exeunt.actors.models import Role, ToolCall
+
+
+class SystemMessage(Event, frozen=True, gc=False):
+    """A system or developer message. Those of one activation replace those of the one before."""
+
+    type: ClassVar[str] = "system.message"
+    tool_calls: ClassVar[tuple[()]] = ()
+    tool_call_id: ClassVar[None] = None
+    content: str
+    role: Role = "system"
+    first: bool = True
+    """Whether the preamble begins anew with this one."""
+
+
+class MessageAccepted(Event, frozen=True, gc=False):
+    """A message was taken. It ends exactly once: with its turn, or with `message.dropped`."""
+
+    type: ClassVar[str] = "message.accepted"
+    message_id: str
+    mode: str
+    """`enqueue` or `immediate`, as sent."""
+    prompt: str
+    steers: bool = False
+    """Whether it joins the running turn instead of waiting for one of its own."""
+
+
+class MessageDropped(Event, frozen=True, gc=False):
+    """An accepted message will never be answered."""
+
+    type: ClassVar[str] = "message.dropped"
+    message_id: str
+    cause: str
+    """`aborted`, `blocked`, `dead_letter`, `session_failed` or `deleted`."""
+
+
+class UserMessage(Event, frozen=True, gc=False):
+    """A message entered the context."""
+
+    type: ClassVar[str] = "user.message"
+    role: ClassVar[Role] = "user"
+    tool_calls: ClassVar[tuple[()]] = ()
+    tool_call_id: ClassVar[None] = None
+    content: str
+    """What the model sees."""
+    turn_id: str
+    message_id: str | None = None
+    """The accepted message; `None` for a seed and for what a hook adds."""
+    delivery: str = "queued"
+    """`idle`, `queued`, `steering`, `seed`, `hook`: the first two and `seed` begin a turn."""
+    prompt: str | None = None
+    """What was sent, where a hook changed it."""
+
+
+class AssistantTurnStart(Event, frozen=True, gc=False):
+    """A step begins: a request goes to the model."""
+
+    type: ClassVar[str] = "assistant.turn_start"
+    turn_id: str
+    step: int
+    """Number of the step in its turn, from 0."""
+
+
+class AssistantMessage(Event, frozen=True, gc=False):
+    """The model's answer of one step."""
+
+    type: ClassVar[str] = "assistant.message"
+    role: ClassVar[Role] = "assistant"
+    tool_call_id: ClassVar[None] = None
+    content: str
+    turn_id: str
+    message_id: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    reasoning: str = ""
+
+    @property
+    def tool_requests(self) -> tuple[ToolCall, ...]:
+        """The calls, under the name that the Copilot SDK gives them."""
+        return self.tool_calls
+
+
+class AssistantTurnEnd(Event, frozen=True, gc=False):
+    """A step ended: its batch has all outcomes."""
+
+    type: ClassVar[str] = "assistant.turn_end"
+    turn_id: str
+    step: int
+
+
+class TurnEnd(Event, frozen=True, gc=False):
+    """A turn ended; every message that it took in ends with it."""
+
+    type: ClassVar[str] = "turn.end"
+    turn_id: str
+    reason: str
+    """`completed`, `terminal_tool`, `context_cleared`, `aborted`, `limit`, `error` or `interrupted`."""
+    generation: int
+    steps: int
+    """Requests that went to the model."""
+    duration: float
+    """Seconds, of the monotonic clock, from the first wait to the end."""
+    cleared: bool = False
+    """Whether a clear is committed with this end: `session.context_cleared` is the next event."""
+
+
+class Abort(Event, frozen=True, gc=False):
+    """Somebody asked to end the running turn."""
+
+    type: ClassVar[str] = "abort"
+    reason: str
+    turn_id: str | None = None
+
+
+class AssistantMessageDelta(EphemeralEvent, frozen=True, gc=False):
+    """A piece of a streamed answer. A retry begins a new `message_id`; what was shown before is void."""
+
+    type: ClassVar[str] = "assistant.message_delta"
+    message_id: str
+    delta_content: str
+
+
+class AssistantReasoningDelta(EphemeralEvent, frozen=True, gc=False):
+    """A piece of streamed reasoning."""
+
+    type: ClassVar[str] = "assistant.reasoning_delta"
+    message_id: str
+    delta_content: str
+
+
+class AssistantUsage(EphemeralEvent, frozen=True, gc=False):
+    """A model call succeeded: what it took."""
+
+    type: ClassVar[str] = "assistant.usage"
+    model: str
+    provider: str
+    input_tokens: int
+    output_tokens: int
+    duration: float
+    """Seconds."""
+
+
+class ModelCallFailure(EphemeralEvent, frozen=True, gc=False):
+    """One attempt of a model call failed."""
+
+    type: ClassVar[str] = "model.call_failure"
+    model: str
+    provider: str
+    error_type: str
+    message: str
+    status_code: int | None
+    duration: float
+    """Seconds."""
+    attempt: int
+    """From 1."""
+
+
+class AssistantTurnRetry(EphemeralEvent, frozen=True, gc=False):
+    """The same request will be sent again."""
+
+    type: ClassVar[str] = "assistant.turn_retry"
+    turn_id: str
+    reason: str
+    attempt: int
+    """Number of the attempt to come, from 2."""
+    delay: float
+    """Seconds until then."""

@@ -1,0 +1,147 @@
+"""Events about the session itself: its life, its errors, its context."""
+
+from typing import ClassVar
+
+from exeunt.actors.events.envelope import EphemeralEvent, Event
+
+
+class SessionStart(Event, frozen=True, gc=False):
+    """The session began. First event of every log."""
+
+    type: ClassVar[str] = "session.start"
+    session_id: str
+    tenant: str = ""
+    model: str = ""
+    """Name of the model, or of the client's class."""
+
+
+class SessionResume(Event, frozen=True, gc=False):
+    """A stored session was taken up again, by another activation."""
+
+    type: ClassVar[str] = "session.resume"
+    event_count: int
+    """Events in the log before this one."""
+    continue_pending_work: bool = False
+
+
+class SessionRestarted(Event, frozen=True, gc=False):
+    """The actor crashed and was built anew from its log. What was in flight is `interrupted`."""
+
+    type: ClassVar[str] = "session.restarted"
+    epoch: int
+    """Restarts of this activation, from 1."""
+    cause: str
+
+
+class SessionFailed(Event, frozen=True, gc=False):
+    """The actor crashed more often than its restart intensity allows; the session takes no more messages."""
+
+    type: ClassVar[str] = "session.failed"
+    cause: str
+
+
+class SessionShutdown(Event, frozen=True, gc=False):
+    """The session left memory in order. Its log stays."""
+
+    type: ClassVar[str] = "session.shutdown"
+    reason: str
+
+
+class SessionError(Event, frozen=True, gc=False):
+    """A turn could not get an answer from its model."""
+
+    type: ClassVar[str] = "session.error"
+    error_type: str
+    """A `ModelErrorKind`."""
+    message: str
+    status_code: int | None = None
+    turn_id: str = ""
+
+
+class ContextCleared(Event, frozen=True, gc=False):
+    """The conversation was replaced by a seed: the boundary between two generations.
+
+    It holds the seed, so the context behind it is whole even when nothing else of the new generation was
+    written. As a message of a context it is that seed.
+    """
+
+    type: ClassVar[str] = "session.context_cleared"
+    role: ClassVar = "user"
+    tool_calls: ClassVar[tuple[()]] = ()
+    tool_call_id: ClassVar[None] = None
+
+    messages_cleared: int
+    """Messages that left the context, system and developer messages not counted."""
+    initial_message: str
+    """The seed, verbatim."""
+    generation: int
+    """Number of the context that begins here."""
+    only_clears: bool = False
+    """Whether the clearing turn took in no message and called nothing but clears (the loop guard counts these)."""
+
+    @property
+    def content(self) -> str:
+        """The seed as the model sees it until the seeded turn's own message takes its place."""
+        return self.initial_message
+
+
+class SessionIdle(EphemeralEvent, frozen=True, gc=False):
+    """Nothing is left to do. Exactly one follows the last turn."""
+
+    type: ClassVar[str] = "session.idle"
+    aborted: bool = False
+    """Whether the last turn was aborted."""
+
+
+class ClearRefusedEvent(EphemeralEvent, frozen=True, gc=False):
+    """A clear was asked for and refused; nothing changed."""
+
+    type: ClassVar[str] = "session.clear_refused"
+    cause: str
+    """`no_tool_call`, `empty_prompt`, `remote`, `already_staged` or `loop`."""
+
+
+class ClearRolledBackEvent(EphemeralEvent, frozen=True, gc=False):
+    """A staged clear did not happen, because no call that owns it succeeded."""
+
+    type: ClassVar[str] = "session.clear_rolled_back"
+    cause: str
+    """The owner's outcome, or `aborted`, `stopped`, `interrupted`."""
+    call_id: str
+
+
+class DeadLetter(EphemeralEvent, frozen=True, gc=False):
+    """An entry of the mailbox will never be handled. A message has its `message.dropped` as well."""
+
+    type: ClassVar[str] = "session.dead_letter"
+    entry: str
+    """What kind of entry it was."""
+    cause: str
+
+
+class HookStart(Event, frozen=True, gc=False):
+    """A hook of the host is about to be called."""
+
+    type: ClassVar[str] = "hook.start"
+    hook_invocation_id: str
+    hook_type: str
+    tool_call_id: str | None = None
+
+
+class HookEnd(Event, frozen=True, gc=False):
+    """A hook has returned, raised or run out of time."""
+
+    type: ClassVar[str] = "hook.end"
+    hook_invocation_id: str
+    hook_type: str
+    success: bool
+    error: str | None = None
+    tool_call_id: str | None = None
+
+
+class SessionWarning(EphemeralEvent, frozen=True, gc=False):
+    """Something that a person should know: a prompt that a hook blocked, for instance."""
+
+    type: ClassVar[str] = "session.warning"
+    warning_type: str
+    message: str

@@ -1,0 +1,96 @@
+"""Events of tool calls."""
+
+from typing import Any, ClassVar
+
+from exeunt.actors.events.envelope import EphemeralEvent, Event
+from exeunt.actors.models import Role, ToolCall
+
+
+class ToolExecutionStart(Event, frozen=True, gc=False):
+    """A call is in flight from here until its outcome. Logged before anything of it runs."""
+
+    type: ClassVar[str] = "tool.execution_start"
+    tool_call_id: str
+    tool_name: str
+    arguments_json: str
+    turn_id: str | None
+    """`None` for a call that the host made between turns."""
+    terminal: bool = False
+    idempotent: bool = False
+
+    @property
+    def arguments(self) -> Any:
+        """The arguments, decoded; the raw text where they are no JSON object."""
+        return ToolCall(self.tool_call_id, self.tool_name, self.arguments_json).arguments
+
+
+class ToolExecutionComplete(Event, frozen=True, gc=False):
+    """A call has its outcome. As a message of a context it is the call's result."""
+
+    type: ClassVar[str] = "tool.execution_complete"
+    role: ClassVar[Role] = "tool"
+    tool_calls: ClassVar[tuple[()]] = ()
+    tool_call_id: str
+    tool_name: str
+    outcome: str
+    """An `Outcome`."""
+    content: str
+    """What the model sees as the result."""
+    turn_id: str | None
+    duration: float
+    """Seconds from `tool.execution_start`."""
+    terminal: bool = False
+    error_message: str | None = None
+    """The true cause of any other outcome than success, also where the model is not told."""
+    modified_arguments: str | None = None
+    """The arguments that a hook put in the place of the model's."""
+    guidance: str | None = None
+    """What a hook wants the model to read after the batch."""
+    session_log: str | None = None
+
+    @property
+    def success(self) -> bool:
+        """Whether the call succeeded."""
+        return self.outcome == "success"
+
+    @property
+    def result(self) -> str:
+        """The text for the model."""
+        return self.content
+
+    @property
+    def error(self) -> dict[str, str] | None:
+        """`{"message": ..., "code": outcome}`, or `None` after a success."""
+        if self.outcome == "success":
+            return None
+        return {"message": self.error_message or self.content, "code": self.outcome}
+
+
+class ToolResultStale(EphemeralEvent, frozen=True, gc=False):
+    """A handler returned after its call had an outcome; what it returned is dropped."""
+
+    type: ClassVar[str] = "tool.result_stale"
+    tool_call_id: str
+    tool_name: str
+    turn_id: str | None
+
+
+class PermissionRequested(Event, frozen=True, gc=False):
+    """A call waits for somebody's approval."""
+
+    type: ClassVar[str] = "permission.requested"
+    request_id: str
+    tool_call_id: str
+    tool_name: str
+    arguments_json: str
+
+
+class PermissionCompleted(Event, frozen=True, gc=False):
+    """The approval was given, refused, or not to be had."""
+
+    type: ClassVar[str] = "permission.completed"
+    request_id: str
+    tool_call_id: str
+    kind: str
+    """`approved`, `approved-for-session`, `rejected`, `unavailable`, `timeout` or `cancelled`."""
+    feedback: str | None = None

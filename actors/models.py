@@ -1,0 +1,167 @@
+"""What the actor needs of a model: two calls, and one kind of error.
+
+A door under `exeunt.models` implements `ModelClient`; so does `exeunt.testing.ScriptedModel`. The messages of
+a request are the events of the log themselves, read through the `Message` protocol, so a request costs no copy.
+"""
+
+import enum
+from collections.abc import AsyncIterator, Sequence
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import msgspec
+
+from exeunt.actors.errors import ExeuntError
+
+Role = Literal["system", "developer", "user", "assistant", "tool"]
+FinishReason = Literal["stop", "tool_calls", "length", "content_filter"]
+
+
+class ToolCall(msgspec.Struct, frozen=True, gc=False):
+    """One call that the model asked for."""
+
+    id: str
+    """Unique within the context. The session gives a new one where a model sent none, or one twice."""
+    name: str
+    """As the model wrote it, not necessarily the name of a tool."""
+    arguments_json: str
+    """The arguments as the model wrote them: usually, but not surely, the JSON text of an object."""
+
+    @property
+    def arguments(self) -> Any:
+        """The arguments, decoded: a new `dict`, or the raw text where that is not the JSON of an object."""
+        if not self.arguments_json.strip():
+            return {}
+        try:
+            value = msgspec.json.decode(self.arguments_json)
+        except (msgspec.DecodeError, RecursionError):
+            return self.arguments_json
+        return value if isinstance(value, dict) else self.arguments_json
+
+
+class Message(Protocol):
+    """A message of a request. Immutable; events of the log satisfy it."""
+
+    @property
+    def role(self) -> Role: ...
+    @property
+    def content(self) -> str: ...
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls of an assistant message, in call order; else empty."""
+        ...
+
+    @property
+    def tool_call_id(self) -> str | None:
+        """The call that a `tool` message answers; else `None`."""
+        ...
+
+
+class ToolDefinition(msgspec.Struct, frozen=True):
+    """A tool as the model sees it."""
+
+    name: str
+    description: str
+    parameters: dict[str, Any]
+    """JSON Schema of the arguments: always of an object."""
+
+
+class ModelRequest(msgspec.Struct, frozen=True):
+    """One call of a model.
+
+    Valid by construction: each tool call is followed by exactly one result, and each result has its call.
+    """
+
+    messages: Sequence[Message]
+    """System and developer messages first, then the conversation. A view: read it, do not keep and change it."""
+    tools: tuple[ToolDefinition, ...] = ()
+    session_id: str = ""
+    turn_id: str = ""
+
+
+class Usage(msgspec.Struct, frozen=True, gc=False):
+    """Tokens of one model call. Zero where the model did not say."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+
+
+class ModelResponse(msgspec.Struct, frozen=True, gc=False):
+    """A whole answer of a model."""
+
+    content: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    finish_reason: FinishReason = "stop"
+    """Informative: a response with calls runs them whatever it says. `length` and `content_filter` are raised
+    as `ModelError` by the doors where an answer is unusable."""
+    usage: Usage | None = None
+    reasoning: str = ""
+
+
+class ModelDelta(msgspec.Struct, frozen=True, gc=False):
+    """A piece of a streamed answer. For display only: what counts is the `ModelResponse` at the end."""
+
+    text: str = ""
+    reasoning: str = ""
+
+
+class ModelErrorKind(enum.StrEnum):
+    """Why a model call failed. Closed."""
+
+    AUTHENTICATION = "authentication"
+    BAD_REQUEST = "bad_request"
+    NOT_FOUND = "not_found"
+    RATE_LIMITED = "rate_limited"
+    OVERLOADED = "overloaded"
+    SERVER_ERROR = "server_error"
+    TIMEOUT = "timeout"
+    CONNECTION_LOST = "connection_lost"
+    TRUNCATED_STREAM = "truncated_stream"
+    MALFORMED_RESPONSE = "malformed_response"
+    MISCONFIGURED_ENDPOINT = "misconfigured_endpoint"
+    EMPTY_ANSWER = "empty_answer"
+    OUTPUT_LIMIT = "output_limit"
+    CONTENT_FILTERED = "content_filtered"
+    UNKNOWN = "unknown"
+    """A client raised something that is no `ModelError`."""
+
+
+class ModelError(ExeuntError):
+    """A model call failed. The session retries it when `retry` says so; it ends the turn otherwise."""
+
+    def __init__(
+        self,
+        kind: ModelErrorKind,
+        message: str,
+        *,
+        retry: bool = False,
+        status: int | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.kind = kind
+        self.retry = retry
+        """Whether the same request may succeed later."""
+        self.status = status
+        """The HTTP status, where there was one."""
+        self.retry_after = retry_after
+        """Seconds that the provider asked to wait, already checked to be finite and reasonable."""
+
+
+@runtime_checkable
+class ModelClient(Protocol):
+    """A model. One object may serve any number of sessions at once."""
+
+    async def complete(self, request: ModelRequest, /) -> ModelResponse:
+        """Answer *request*.
+
+        Raises `ModelError`. Cancellation must leave the client usable for other sessions.
+        """
+        ...
+
+    def stream(self, request: ModelRequest, /) -> AsyncIterator[ModelDelta | ModelResponse]:
+        """Answer *request* in pieces: any number of `ModelDelta`, then exactly one `ModelResponse`.
+
+        The iterator is an async generator or has `aclose()`; the session closes it, also when cancelled.
+        Raises `ModelError`, also in the middle.
+        """
+        ...

@@ -1,0 +1,106 @@
+"""What a session is configured with. Values only; checked once, when they are made."""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import attrs
+
+from exeunt.actors.errors import InvalidConfiguration
+from exeunt.actors.hooks import NO_HOOKS, Hooks
+from exeunt.actors.models import ModelClient
+from exeunt.actors.permissions import PermissionHandler
+from exeunt.actors.state.termination import Limits
+from exeunt.actors.tools import ToolSet
+
+Siblings = Literal["wait", "cancel"]
+
+
+def _seconds(instance: object, attribute: "attrs.Attribute[float]", value: float) -> None:
+    if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 < value < math.inf:
+        raise InvalidConfiguration(f"{attribute.name} must be a positive number of seconds, not {value!r}")
+
+
+def _count(instance: object, attribute: "attrs.Attribute[int]", value: int) -> None:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise InvalidConfiguration(f"{attribute.name} must be a whole number of at least 0, not {value!r}")
+
+
+@attrs.frozen(kw_only=True)
+class Waits:
+    """Bounds of a session's waits, in seconds. A tool's own time-out stands with the tool."""
+
+    approval: float = attrs.field(default=3600.0, validator=_seconds)
+    """People go to lunch; an hour later the model is told that nobody answered."""
+    hook: float = attrs.field(default=60.0, validator=_seconds)
+    slot: float = attrs.field(default=60.0, validator=_seconds)
+    """For a tool slot of the host and the tenant."""
+    model_first: float = attrs.field(default=120.0, validator=_seconds)
+    """For the first piece of a streamed answer."""
+    model_gap: float = attrs.field(default=60.0, validator=_seconds)
+    """Between two pieces of a streamed answer."""
+    model_total: float = attrs.field(default=600.0, validator=_seconds)
+    """For an answer that is not streamed: its first byte comes when all of it has been made."""
+
+
+@attrs.frozen(kw_only=True)
+class RetryPolicy:
+    """How often, and after what time, a failed model call is tried again."""
+
+    attempts: int = attrs.field(default=5, validator=_count)
+    """Further attempts after the first. Five with these delays ride out about 15 s."""
+    first_delay: float = attrs.field(default=0.5, validator=_seconds)
+    factor: float = attrs.field(default=2.0, validator=_seconds)
+    longest_delay: float = attrs.field(default=8.0, validator=_seconds)
+    """A `Retry-After` of the provider is obeyed even when it is longer; doors refuse absurd ones."""
+    jitter: float = attrs.field(default=0.25, validator=attrs.validators.ge(0))
+    """Share of the delay that is random, so that sessions that failed together do not return together."""
+
+
+@attrs.frozen(kw_only=True)
+class SessionOptions:
+    """Everything that the embedding program gives a session, and gives it anew when it is resumed."""
+
+    model: ModelClient
+    tools: ToolSet = attrs.field(factory=lambda: ToolSet(()))
+    system_message: str | None = None
+    developer_messages: tuple[str, ...] = ()
+    on_permission_request: PermissionHandler | None = None
+    """Without one, only tools with `skip_permission` run."""
+    hooks: Hooks = NO_HOOKS
+    tenant: str = ""
+    streaming: bool = False
+    limits: Limits = attrs.field(factory=Limits)
+    waits: Waits = attrs.field(factory=Waits)
+    retries: RetryPolicy = attrs.field(factory=RetryPolicy)
+    mailbox_size: int = attrs.field(default=256, validator=_count)
+    """Accepted messages that may wait for the context. 256 is minutes of a person's typing."""
+    siblings: Siblings = attrs.field(default="wait", validator=attrs.validators.in_(("wait", "cancel")))
+    """What becomes of the other calls of a batch when one of them clears the context."""
+    max_consecutive_clears: int = attrs.field(default=16, validator=_count)
+    """Turns in a row that take in nothing and do nothing but clear, before a clear is refused."""
+
+
+def limits_from(value: Limits | Mapping[str, Any] | None) -> Limits:
+    """Return limits given as `{"steps": ..., "failed_batches": ..., "tokens": ...}`.
+
+    Raises `InvalidConfiguration`.
+    """
+    if value is None:
+        return Limits()
+    if isinstance(value, Limits):
+        return value
+    unknown = set(value) - {"steps", "failed_batches", "tokens"}
+    if unknown:
+        raise InvalidConfiguration(f"unknown limits {sorted(unknown)}; there are steps, failed_batches, tokens")
+    try:
+        return Limits(**value)
+    except (ValueError, TypeError) as error:
+        raise InvalidConfiguration(str(error)) from error
+
+
+def messages_from(value: Sequence[str] | str | None) -> tuple[str, ...]:
+    """Return developer messages given as one text, several, or none."""
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, str) else tuple(value)

@@ -1,0 +1,83 @@
+"""Approvals: what a permission handler is asked and may answer."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, ClassVar
+
+import attrs
+
+from exeunt.actors.errors import InvalidConfiguration
+
+
+@attrs.frozen
+class PermissionRequest:
+    """A tool call that wants to run."""
+
+    tool_call_id: str
+    tool_name: str
+    arguments: Any
+    """The decoded arguments, as a hook may have changed them."""
+    tool_description: str
+    kind: str = "custom-tool"
+
+
+@attrs.frozen
+class ApproveOnce:
+    """This call may run."""
+
+    kind: ClassVar[str] = "approve-once"
+
+
+@attrs.frozen
+class ApproveForSession:
+    """This call may run, and later calls of the tool in this session without asking again."""
+
+    kind: ClassVar[str] = "approve-for-session"
+
+
+@attrs.frozen
+class Reject:
+    """A person said no. The model reads it, with the feedback, and goes on."""
+
+    kind: ClassVar[str] = "reject"
+    feedback: str | None = None
+
+
+@attrs.frozen
+class UserNotAvailable:
+    """There is nobody to ask: the call is denied."""
+
+    kind: ClassVar[str] = "user-not-available"
+
+
+PermissionDecision = ApproveOnce | ApproveForSession | Reject | UserNotAvailable
+PermissionHandler = Callable[[PermissionRequest, Any], Any | Awaitable[Any]]
+
+_BY_KIND: dict[str, type[PermissionDecision]] = {
+    "approve-once": ApproveOnce,
+    "approved": ApproveOnce,
+    "approve-for-session": ApproveForSession,
+    "reject": Reject,
+    "user-not-available": UserNotAvailable,
+}
+
+
+def approve_all(request: PermissionRequest, invocation: Any) -> PermissionDecision:
+    """Approve every call. A handler for hosts whose tools are all safe."""
+    return ApproveOnce()
+
+
+def to_decision(answer: Any) -> PermissionDecision:
+    """Return *answer* as a decision: one already, its kind as a `str`, or `{"kind": ..., "feedback": ...}`.
+
+    Raises `InvalidConfiguration` for anything else; the call is then denied.
+    """
+    if isinstance(answer, PermissionDecision):
+        return answer
+    kind = answer.get("kind") if isinstance(answer, Mapping) else getattr(answer, "kind", answer)
+    feedback = answer.get("feedback") if isinstance(answer, Mapping) else getattr(answer, "feedback", None)
+    decision = _BY_KIND.get(kind) if isinstance(kind, str) else None
+    if decision is None:
+        raise InvalidConfiguration(
+            f"a permission handler answered {answer!r}; it must answer one of {', '.join(_BY_KIND)}"
+        )
+    return Reject(feedback) if decision is Reject else decision()

@@ -1,0 +1,134 @@
+"""What the actors need from outside, as small protocols that the room owns. The host implements them."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import trio
+
+    from exeunt.actors.activities.activity import Activity
+    from exeunt.actors.events import Event
+    from exeunt.actors.timers import Timers
+    from exeunt.actors.turn.actor import SessionActor
+
+
+class Clock(Protocol):
+    """Two clocks: one for the log, one for durations."""
+
+    def wall(self) -> float:
+        """Seconds since the epoch."""
+        ...
+
+    def now(self) -> float:
+        """Seconds of a clock that never goes back; the one that trio's deadlines use."""
+        ...
+
+
+class SessionLog(Protocol):
+    """The persisted events of one session, as its actor sees them."""
+
+    def append(self, events: Sequence["Event"]) -> None:
+        """Take one handler run's events, whole or not at all. Never waits.
+
+        Raises `JournalError` when they do not follow what the log holds.
+        """
+        ...
+
+    def read(self, from_seq: int = 1) -> Sequence["Event"]:
+        """Return the events from number *from_seq* on."""
+        ...
+
+    @property
+    def durable_seq(self) -> int:
+        """Number of the last event that a crash cannot take away."""
+        ...
+
+    async def wait_durable(self, seq: int) -> None:
+        """Wait until event *seq* cannot be lost. Raises `JournalError`; a cancellation changes nothing."""
+        ...
+
+
+class Observer(Protocol):
+    """Is told of every event, once, after it was logged."""
+
+    def __call__(self, session_id: str, events: "Sequence[Event]", /) -> None:
+        """Take the events of one handler run. What it raises is logged and counted, never a crash."""
+        ...
+
+
+class Ticket(Protocol):
+    """Somebody who wants a slot."""
+
+    tenant: str
+
+    def granted(self) -> None:
+        """Called, without waiting, when a slot is theirs that they had to queue for."""
+        ...
+
+
+class Slots(Protocol):
+    """A bounded number of places, shared fairly between tenants."""
+
+    def request(self, ticket: Any, /) -> bool:
+        """Take a place, or queue for one and return `False`."""
+        ...
+
+    def release(self, ticket: Any, /) -> None:
+        """Give a place back."""
+        ...
+
+    def withdraw(self, ticket: Any, /) -> None:
+        """Leave the queue."""
+        ...
+
+
+class TurnSlots(Slots, Protocol):
+    """Places for running turns, with a bound on those who wait."""
+
+    def offer(self, tenant: str, /) -> None:
+        """Raise `Overloaded` when the host or the tenant's share has no room for another message."""
+        ...
+
+    def requeue_front(self, ticket: Any, /) -> bool:
+        """Ask for a place again, ahead of the tenant's others. Returns whether it is theirs at once."""
+        ...
+
+
+class Supervision(Protocol):
+    """Decides what becomes of an actor that crashed."""
+
+    def crashed(self, actor: "SessionActor", cause: Exception) -> float | None:
+        """Return the seconds to wait before the restart, or `None` to give the session up."""
+        ...
+
+    def ended(self, actor: "SessionActor") -> None:
+        """Take note that the session left memory: closed, deleted or failed."""
+        ...
+
+
+class Host(Protocol):
+    """What one host offers to all of its actors."""
+
+    clock: Clock
+    timers: "Timers"
+    nursery: "trio.Nursery"
+    turn_slots: TurnSlots
+    tool_slots: Slots
+    supervision: Supervision
+    observers: list[Observer]
+    threads: "trio.CapacityLimiter"
+    """Bounds the worker threads of synchronous handlers."""
+    fenced: "set[Activity]"
+    """Activities whose result was decided without their task, until that comes back."""
+
+    def subscriber_failed(self, session_id: str, callback: Callable[..., object], cause: Exception) -> None:
+        """Log and count an exception of an observer or of a subscriber's callback."""
+        ...
+
+    def subscriber_lagged(self) -> None:
+        """Count a subscriber that lost events."""
+        ...
+
+    def mailbox_refused(self) -> None:
+        """Count a message that a full mailbox or an overloaded host refused."""
+        ...

@@ -1,0 +1,24 @@
+"""Handles: how hosts and handlers use a session.
+
+Read `session` (the handle), `history` (the context and its clear), `replies` (what calls return),
+`subscriptions` (streams of events), `statistics`, and `remote` (a session whose actor lives elsewhere).
+"""
+
+from exeunt.actors.session.history import ClearResult, History
+from exeunt.actors.session.replies import AbortReceipt, Reply, ToolOutcome
+from exeunt.actors.session.session import Session
+from exeunt.actors.session.statistics import SessionStatistics
+from exeunt.actors.session.subscriptions import EventStream, StreamLagged, StreamReset
+
+__all__ = [
+    "AbortReceipt",
+    "ClearResult",
+    "EventStream",
+    "History",
+    "Reply",
+    "Session",
+    "SessionStatistics",
+    "StreamLagged",
+    "StreamReset",
+    "ToolOutcome",
+]

@@ -1,0 +1,90 @@
+"""The context of a session, as its handle offers it."""
+
+from typing import TYPE_CHECKING
+
+import attrs
+import trio
+
+from exeunt.actors.callers import would_deadlock
+from exeunt.actors.errors import InvalidConfiguration, WouldDeadlock
+from exeunt.actors.models import Message
+from exeunt.actors.options import Siblings
+from exeunt.actors.turn import clears
+from exeunt.actors.turn.live import Waiter
+
+if TYPE_CHECKING:
+    from exeunt.actors.turn.actor import SessionActor
+
+
+@attrs.frozen(eq=False)
+class ClearResult:
+    """A clear that was staged."""
+
+    messages_cleared: int
+    """Messages that will leave the context, system and developer messages not counted."""
+    _actor: "SessionActor" = attrs.field(repr=False)
+    _clear: clears.StagedClear = attrs.field(repr=False)
+
+    async def settled(self) -> None:
+        """Wait until the clear is committed.
+
+        Raises `ClearRolledBack` when the call that owns it did not succeed, and `WouldDeadlock` from a handler
+        of the session: the clear waits for that handler. A cancellation changes nothing.
+        """
+        if self._clear.result is not None:
+            await trio.lowlevel.checkpoint()
+            return self._clear.result.unwrap()
+        if would_deadlock(self._actor):
+            raise WouldDeadlock(
+                "settled() was awaited in a handler that the clear itself waits for; return from the handler instead",
+                session_id=self._actor.id,
+            )
+        waiter = Waiter()
+        self._clear.waiters.append(waiter)
+        try:
+            await waiter.wait()
+        finally:
+            if waiter in self._clear.waiters:
+                self._clear.waiters.remove(waiter)
+
+
+class History:
+    """The conversation of a session."""
+
+    __slots__ = ("_actor",)
+
+    def __init__(self, actor: "SessionActor") -> None:
+        self._actor = actor
+
+    def messages(self) -> tuple[Message, ...]:
+        """Return what is in the context now: system and developer messages, then the conversation.
+
+        The last answer is there while its tool calls are open, with the results so far.
+        """
+        return self._actor.context.visible()
+
+    async def clear_context(self, prompt: str, *, siblings: Siblings | None = None) -> ClearResult:
+        """Replace the conversation by *prompt*, as the first user message of a new context.
+
+        Identity, system and developer messages, configuration and event log stay. The clear is *staged* at once
+        and belongs to a tool call: that of the calling handler, or from elsewhere the one that is in flight (of
+        several the terminal ones, if any). It is *committed* when that call has succeeded and every other call of
+        its batch has an outcome: `siblings="wait"` lets them run on, `"cancel"` ends them once the owner has
+        succeeded. A turn with the seed follows without an idle between. It is *rolled back*, and the context
+        stays as it was, when the call fails or the turn is aborted.
+
+        Raises, in this order of checks, `EmptySeedPrompt`, `NoToolCallInFlight`, `ClearAlreadyStaged`,
+        `ClearLoop`; nothing has changed then but a counter. Never waits.
+        """
+        actor = self._actor
+        if siblings not in (None, "wait", "cancel"):
+            raise InvalidConfiguration(f"siblings must be 'wait' or 'cancel', not {siblings!r}")
+        refusal = clears.refusal(actor, prompt)
+        if refusal is not None:
+            actor.put(clears.refuse, refusal.cause)
+            raise refusal
+        staged: list[clears.StagedClear] = []
+        actor.put(clears.stage, prompt, siblings or actor.options.siblings, staged)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        (clear,) = staged
+        return ClearResult(clear.messages_cleared, actor, clear)

@@ -1,0 +1,356 @@
+"""The handle of a session: what hosts and handlers hold."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, cast
+
+import msgspec
+import outcome
+import trio
+
+from exeunt.actors.callers import CALLER, Caller, would_deadlock
+from exeunt.actors.errors import (
+    InvalidConfiguration,
+    InvalidPrompt,
+    MailboxFull,
+    ReplyTimeout,
+    SessionClosed,
+    SessionFailed,
+    WouldDeadlock,
+)
+from exeunt.actors.events import Event
+from exeunt.actors.hooks import HookInvocation
+from exeunt.actors.session.history import History
+from exeunt.actors.session.replies import AbortReceipt, Reply, ToolOutcome
+from exeunt.actors.session.statistics import SessionStatistics
+from exeunt.actors.session.subscriptions import EventStream
+from exeunt.actors.turn import aborts, host_calls, parking, turns
+from exeunt.actors.turn.actor import SessionActor
+from exeunt.actors.turn.live import Waiter
+
+Mode = Literal["enqueue", "immediate"]
+
+DEFAULT_BUFFER = 1024
+"""Events that a stream holds for its reader: the longest turn by far, or some seconds of a streamed answer."""
+
+
+class Session:
+    """One session of a host. Handles are cheap; any number may name the same session.
+
+    All methods may be called from any task of the host's loop, and from the session's own handlers; those that
+    would wait for themselves raise `WouldDeadlock` instead.
+    """
+
+    __slots__ = ("_actor",)
+
+    def __init__(self, actor: SessionActor) -> None:
+        self._actor = actor
+
+    @property
+    def session_id(self) -> str:
+        """The session's id."""
+        return self._actor.id
+
+    @property
+    def tenant(self) -> str:
+        """The tenant that the session counts for."""
+        return self._actor.options.tenant
+
+    @property
+    def history(self) -> History:
+        """The context: reading it, clearing it."""
+        return History(self._actor)
+
+    def __repr__(self) -> str:
+        return f"<Session {self._actor.id} {self._actor.status}>"
+
+    async def send(self, prompt: str, mode: Mode = "enqueue") -> str:
+        """Give the session a message; return its id once it is accepted and cannot be lost.
+
+        `mode="enqueue"` waits for a turn of its own, first in first out. `mode="immediate"` joins the running turn
+        before its next request; when none runs, it is the same. An accepted message ends exactly once: with the
+        turn that takes it in, or with `message.dropped`.
+
+        Raises `InvalidPrompt`, `MailboxFull`, `Overloaded`, `SessionClosed`, `SessionFailed`. Cancelled: the
+        message is accepted or was never there.
+        """
+        actor = self._actor
+        message_id = _put_message(actor, prompt, mode, None)
+        if actor.log.durable_seq < actor.state.seq:
+            await actor.log.wait_durable(actor.state.seq)
+        else:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        return message_id
+
+    async def send_and_wait(self, prompt: str, timeout: float | None = 60.0, *, mode: Mode = "enqueue") -> Reply:
+        """Give the session a message and wait for the reply; through clears, to the answer of the last seed.
+
+        *timeout* is in seconds, `None` for none. When it passes, `ReplyTimeout` says what the session was doing,
+        and the turn goes on; so it does when the caller is cancelled.
+
+        Raises what `send` raises, and `WouldDeadlock`, `TurnAborted`, `TurnInterrupted`, `TurnFailed`,
+        `PromptBlocked`, `SessionClosed`, `SessionFailed`.
+        """
+        actor = self._actor
+        seconds = _checked_timeout(timeout)
+        caller = _refuse_deadlock(actor, "send_and_wait")
+        waiter = Waiter(caller)
+        message_id = _put_message(actor, prompt, mode, waiter)
+        return cast("Reply", await _wait_for_reply(actor, message_id, waiter, caller, seconds))
+
+    async def abort(self, queued: Literal["drop", "keep"] = "drop", *, reason: str = "user_initiated") -> AbortReceipt:
+        """End the running turn; drop, or keep, the messages that wait. Return what was done when it has ended.
+
+        Handlers are cancelled and have 1 s to clean up; then the turn goes on without them. A clear that is not
+        committed is rolled back. From a handler of this session it returns at once, as a request.
+        """
+        if queued not in ("drop", "keep"):
+            raise InvalidConfiguration(f"queued must be 'drop' or 'keep', not {queued!r}")
+        actor = self._actor
+        if _is_own_handler(actor):
+            turn = actor.turn
+            receipt = AbortReceipt(None if turn is None else turn.turn_id, (), actor.state.waiting)
+            actor.put(aborts.abort, queued == "keep", reason, None)
+            return receipt
+        if actor.status in ("closed", "failed"):
+            await trio.lowlevel.checkpoint()
+            return AbortReceipt(None, (), 0)
+        waiter = Waiter()
+        actor.put(aborts.abort, queued == "keep", reason, waiter)
+        return cast("AbortReceipt", await waiter.wait())
+
+    async def disconnect(self, *, reason: str = "disconnect") -> None:
+        """Take the session out of memory: its turn is aborted, its log and queue stay, its waiters are told.
+
+        Returns when that is done; from a handler of this session at once. May be called twice.
+        """
+        actor = self._actor
+        if _is_own_handler(actor):
+            actor.put(aborts.stop, reason, None)
+            return
+        waiter = Waiter()
+        actor.put(aborts.stop, reason, waiter)
+        await waiter.wait()
+
+    async def call_tool(self, name: str, arguments: Any = None) -> ToolOutcome:
+        """Run one tool by the host's own will, between turns, in order with the queued messages.
+
+        *arguments* is a mapping, or the JSON text of an object. The call passes through hooks, approval and time-out
+        like a model's; it is no turn, and the context gets nothing of it, unless it clears the context. Returns its
+        outcome, at the commit when it clears. Cancelled: the call is not; abort the session to end it.
+
+        Raises what `send` raises, and `WouldDeadlock`, `TurnAborted` (dropped before it began), `TurnInterrupted`.
+        """
+        actor = self._actor
+        arguments_json = _encoded(arguments)
+        if not isinstance(name, str) or not name:
+            raise InvalidConfiguration(f"the name of a tool is a text, not {name!r}")
+        caller = _refuse_deadlock(actor, "call_tool")
+        _check_open(actor)
+        waiter = Waiter(caller)
+        actor.put(host_calls.accept, host_calls.HostCall(name, arguments_json, waiter))
+        return cast("ToolOutcome", await waiter.wait())
+
+    def on(self, callback: Callable[[Event], object]) -> Callable[[], None]:
+        """Call *callback*, synchronously, with every event from now on; return a function that ends that.
+
+        It must return soon: the session waits for it. What it raises is logged and counted, and hurts nobody.
+        """
+        if not callable(callback):
+            raise InvalidConfiguration(f"a subscriber must be callable, not {callback!r}")
+        actor = self._actor
+        entry = _Subscriber(callback)
+        actor.subscribers = (*actor.subscribers, entry)
+
+        def unsubscribe() -> None:
+            actor.subscribers = tuple(other for other in actor.subscribers if other is not entry)
+
+        return unsubscribe
+
+    def events(
+        self, from_seq: int | None = None, *, after: str | None = None, buffer: int = DEFAULT_BUFFER
+    ) -> EventStream:
+        """Return the events as an async iterator: from number *from_seq*, behind the event *after*, or from now.
+
+        The subscription begins with this call. See `EventStream` for order, bounds and lag.
+        """
+        return EventStream(self._actor, from_seq, after, buffer)
+
+    async def get_events(self, from_seq: int = 1) -> Sequence[Event]:
+        """Return the logged events, from the session's beginning or from number *from_seq*, in order."""
+        await trio.lowlevel.checkpoint()
+        return tuple(self._actor.log.read(from_seq))
+
+    def statistics(self) -> SessionStatistics:
+        """Return a look at the session."""
+        actor = self._actor
+        state = actor.state
+        return SessionStatistics(
+            session_id=actor.id,
+            tenant=actor.options.tenant,
+            status=actor.status,
+            phase=_phase(actor),
+            turn_id=None if actor.turn is None else actor.turn.turn_id,
+            generation=state.context.generation,
+            messages=state.context.conversation_length,
+            events=state.seq,
+            queued=len(state.queue or ()),
+            steered=len(state.steering or ()),
+            in_flight=_in_flight(actor),
+            mailbox_depth=actor.mailbox_depth,
+            clear_staged=actor.clear is not None,
+            clears_in_a_row=state.clears_in_a_row,
+            restarts=actor.epoch,
+            subscribers=len(actor.subscribers),
+        )
+
+
+class _Subscriber:
+    """A callback, told apart from the same callback subscribed twice."""
+
+    __slots__ = ("_callback",)
+
+    def __init__(self, callback: Callable[[Event], object]) -> None:
+        self._callback = callback
+
+    def __call__(self, event: Event) -> object:
+        return self._callback(event)
+
+
+def session_of(actor: SessionActor) -> Session:
+    """Return a handle of *actor*."""
+    return Session(actor)
+
+
+def hook_invocation(actor: SessionActor, tool_call_id: str | None) -> HookInvocation:
+    """Return what a hook or a permission handler of *actor* is told about where it is called from."""
+    return HookInvocation(Session(actor), actor.id, tool_call_id)
+
+
+def _put_message(actor: SessionActor, prompt: Any, mode: Any, waiter: Waiter | None) -> str:
+    _check_message(prompt, mode)
+    _check_open(actor)
+    actor.host.turn_slots.offer(actor.options.tenant)
+    message_id = actor.new_id()
+    actor.put(turns.accept, message_id, prompt, mode, waiter)
+    return message_id
+
+
+def _check_message(prompt: Any, mode: Any) -> None:
+    if not isinstance(prompt, str):
+        raise InvalidPrompt(f"a prompt must be a text, not {type(prompt).__name__}")
+    try:
+        prompt.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidPrompt(f"the prompt holds half a surrogate pair at {error.start} and cannot be sent") from error
+    if mode not in ("enqueue", "immediate"):
+        raise InvalidConfiguration(f"mode must be 'enqueue' or 'immediate', not {mode!r}")
+
+
+def _check_open(actor: SessionActor) -> None:
+    """Refuse new work to a session that is gone, full, or on a host without room."""
+    if actor.status in ("stopping", "closed"):
+        raise SessionClosed(
+            f"session {actor.id} was disconnected; take it up again with host.resume_session()", session_id=actor.id
+        )
+    if actor.status == "failed":
+        raise SessionFailed(f"session {actor.id} crashed too often and takes no more messages", session_id=actor.id)
+    depth = actor.mailbox_depth
+    if depth >= actor.options.mailbox_size:
+        actor.host.mailbox_refused()
+        raise MailboxFull(
+            f"session {actor.id} holds {depth} messages that wait, and may hold {actor.options.mailbox_size}; "
+            "send again when it has taken some in",
+            session_id=actor.id,
+        )
+
+
+def _checked_timeout(timeout: Any) -> float | None:
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout >= 0:
+        raise InvalidConfiguration(f"timeout must be a number of seconds or None, not {timeout!r}")
+    return None if timeout == math.inf else float(timeout)
+
+
+def _refuse_deadlock(actor: SessionActor, what: str) -> Caller | None:
+    caller = CALLER.get()
+    if would_deadlock(actor):
+        raise WouldDeadlock(
+            f"{what}() was called from a handler that session {actor.id} itself waits for; "
+            "send() and let the turn end, or use another session",
+            session_id=actor.id,
+        )
+    return None if caller is not None and caller.settled else caller
+
+
+def _is_own_handler(actor: SessionActor) -> bool:
+    return would_deadlock(actor)
+
+
+async def _wait_for_reply(
+    actor: SessionActor, message_id: str, waiter: Waiter, caller: Caller | None, seconds: float | None
+) -> Any:
+    call = None if caller is None else caller.call
+    timer = None if seconds is None else _GiveUp(actor, waiter)
+    if timer is not None and seconds is not None:
+        actor.host.timers.start(seconds, timer)
+    if call is not None:
+        call.actor.put(parking.park, call)
+    try:
+        return await waiter.wait()
+    finally:
+        if timer is not None and seconds is not None:
+            actor.host.timers.stop(seconds, timer)
+        if actor.waiters.get(message_id) is waiter:
+            del actor.waiters[message_id]
+        if call is not None:
+            call.actor.put(parking.unpark, call)
+
+
+class _GiveUp:
+    """Ends a wait for a reply."""
+
+    __slots__ = ("_actor", "_waiter")
+
+    def __init__(self, actor: SessionActor, waiter: Waiter) -> None:
+        self._actor = actor
+        self._waiter = waiter
+
+    def __call__(self) -> None:
+
+
+        actor = self._actor
+        phase, in_flight, queued = _phase(actor), _in_flight(actor), len(actor.state.queue or ())
+        text = (
+            f"session {actor.id} gave no reply in time (phase {phase}, in flight {list(in_flight)}, "
+            f"{queued} queued); the turn goes on"
+        )
+        error = ReplyTimeout(text, session_id=actor.id, phase=phase, in_flight=in_flight, queued=queued)
+        self._waiter.resolve(outcome.Error(error))
+
+
+def _phase(actor: SessionActor) -> str:
+    if actor.turn is not None:
+        return actor.turn.phase
+    if actor.host_batch is not None:
+        return "host_call"
+    return "idle" if actor.aftermath is None else "session_end_hook"
+
+
+def _in_flight(actor: SessionActor) -> tuple[str, ...]:
+    batch = actor.batch
+    return () if batch is None else tuple(call.name for call in batch.calls if call.outcome is None)
+
+
+def _encoded(arguments: Any) -> str:
+    if arguments is None:
+        return "{}"
+    if isinstance(arguments, str):
+        return arguments
+    try:
+        return msgspec.json.encode(arguments).decode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidConfiguration(f"the arguments of a tool call must be JSON: {error}") from error
+
+

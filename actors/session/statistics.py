@@ -1,0 +1,35 @@
+"""A look at a session."""
+
+import attrs
+
+
+@attrs.frozen
+class SessionStatistics:
+    """What a session is doing at one moment."""
+
+    session_id: str
+    tenant: str
+    status: str
+    """`live`, `restarting`, `stopping`, `failed` or `closed`."""
+    phase: str
+    """`idle`, `waiting` (for a slot), `prompt_hooks`, `model`, `tools`, `host_call` or `session_end_hook`."""
+    turn_id: str | None
+    generation: int
+    """Clears so far."""
+    messages: int
+    """Messages in the context, system and developer messages not counted."""
+    events: int
+    """Events in the log."""
+    queued: int
+    """Messages that wait for a turn of their own."""
+    steered: int
+    """Messages that wait for the running turn's next request."""
+    in_flight: tuple[str, ...]
+    """Names of the tools whose calls have no outcome yet, in call order."""
+    mailbox_depth: int
+    """Everything accepted that is not at work yet; the mailbox's bound counts these."""
+    clear_staged: bool
+    clears_in_a_row: int
+    restarts: int
+    """Restarts of the actor in this activation."""
+    subscribers: int

@@ -1,0 +1,129 @@
+"""Watching a session: a stream of its events with a bounded buffer, which never slows the session."""
+
+from collections import deque
+from types import TracebackType
+from typing import TYPE_CHECKING, ClassVar, Self
+
+import outcome
+
+from exeunt.actors.errors import InvalidConfiguration
+from exeunt.actors.events import EphemeralEvent, Event
+from exeunt.actors.turn.live import Waiter
+
+if TYPE_CHECKING:
+    from exeunt.actors.turn.actor import SessionActor
+
+
+class StreamLagged(EphemeralEvent, frozen=True, gc=False):
+    """The subscriber was too slow: events are missing here. The logged ones can be read from `from_seq` on."""
+
+    type: ClassVar[str] = "stream.lagged"
+    from_seq: int
+    missed: int
+    """Events that were thrown away, ephemeral ones included."""
+
+
+class StreamReset(EphemeralEvent, frozen=True, gc=False):
+    """The event to go on after is not in the log; the stream begins at `from_seq`."""
+
+    type: ClassVar[str] = "stream.reset"
+    from_seq: int
+
+
+class EventStream:
+    """The events of one session, in order: an async iterator, and a context manager that ends it.
+
+    It begins with the logged events from the place that was asked for, if one was, and goes on with what happens.
+    A buffer holds what the reader has not taken; when it is full, it is emptied, and a `StreamLagged` stands where
+    events are missing. A cancelled `__anext__` loses nothing. The iteration ends when the session leaves memory.
+    """
+
+    def __init__(self, actor: "SessionActor", from_seq: int | None, after: str | None, buffer: int) -> None:
+        if buffer < 1:
+            raise InvalidConfiguration(f"the buffer of an event stream must hold at least 1 event, not {buffer}")
+        if from_seq is not None and from_seq < 1:
+            raise InvalidConfiguration(f"events are numbered from 1, so from_seq cannot be {from_seq}")
+        self._actor = actor
+        self._size = buffer
+        self._buffer: deque[Event] = deque()
+        self._missed = 0
+        self._next_seq: int | None = from_seq
+        """Where to read on in the log, until the live events are reached."""
+        self._waiter: Waiter | None = None
+        self._closed = False
+        if after is not None:
+            self._next_seq = self._after(after)
+        actor.subscribers = (*actor.subscribers, self._take)
+
+    def _after(self, event_id: str) -> int:
+        for event in self._actor.log.read():
+            if event.id == event_id:
+                return event.seq + 1
+        actor = self._actor
+        self._buffer.append(StreamReset(actor.origin, actor.state.seq, actor.host.clock.wall(), 0, 1))
+        return 1
+
+    def _take(self, event: Event) -> None:
+        """Take one live event. Called by the session; must not wait."""
+        if self._next_seq is not None and not event.ephemeral:
+            return  # the reader is still in the log and will find it there
+        buffer = self._buffer
+        if len(buffer) >= self._size:
+            first = next((e.seq for e in buffer if not e.ephemeral), event.seq + event.ephemeral)
+            if not self._missed:
+                self._lagged_from = first
+            self._missed += len(buffer)
+            buffer.clear()
+            self._actor.host.subscriber_lagged()
+        buffer.append(event)
+        if self._waiter is not None:
+            waiter, self._waiter = self._waiter, None
+            waiter.resolve(outcome.Value(None))
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Event:
+        while True:
+            found = self._ready()
+            if found is not None:
+                return found
+            if self._closed or self._actor.status in ("closed", "failed"):
+                await self.aclose()
+                raise StopAsyncIteration
+            self._waiter = Waiter()
+            await self._waiter.wait()
+
+    def _ready(self) -> Event | None:
+        if self._missed:
+            actor = self._actor
+            lagged = StreamLagged(
+                actor.origin, actor.state.seq, actor.host.clock.wall(), 0, self._lagged_from, self._missed
+            )
+            self._missed = 0
+            return lagged
+        if self._buffer and isinstance(self._buffer[0], StreamReset):
+            return self._buffer.popleft()
+        if self._next_seq is not None:
+            logged = self._actor.log.read(self._next_seq)
+            if logged:
+                self._next_seq += 1
+                return logged[0]
+            self._next_seq = None
+        return self._buffer.popleft() if self._buffer else None
+
+    async def aclose(self) -> None:
+        """End the subscription. May be called twice, and while another task waits for an event."""
+        self._closed = True
+        self._actor.subscribers = tuple(s for s in self._actor.subscribers if s != self._take)
+        if self._waiter is not None:
+            waiter, self._waiter = self._waiter, None
+            waiter.resolve(outcome.Value(None))
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        await self.aclose()

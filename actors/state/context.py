@@ -1,0 +1,201 @@
+"""What the model sees, as a value folded from events. It cannot be invalid.
+
+A batch whose calls are still open is a state of the context, not a hole in a list: `request()` is defined only
+when each call has its result. So nothing that happens in between (an abort, a crash, a clear, a failing sibling)
+can produce a request that a provider refuses, and would refuse for ever after.
+
+The messages are the events themselves, in an append-only list that successive values share; a value knows how
+much of it is its own. Adding one is O(1), also at 10,000 messages, and an older value stays what it was.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, overload
+
+import msgspec
+
+from exeunt.actors.errors import ContextError
+from exeunt.actors.events import (
+    AssistantMessage,
+    ContextCleared,
+    Event,
+    SystemMessage,
+    ToolExecutionComplete,
+    UserMessage,
+)
+from exeunt.actors.models import Message, ToolCall
+
+
+class Messages(Sequence[Message]):
+    """A read-only view of a context's messages."""
+
+    __slots__ = ("_length", "_preamble", "_shared")
+
+    def __init__(self, preamble: tuple[Message, ...], shared: list[Message], length: int) -> None:
+        self._preamble = preamble
+        self._shared = shared
+        self._length = length
+
+    def __len__(self) -> int:
+        return len(self._preamble) + self._length
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Message, ...]: ...
+    def __getitem__(self, index: int | slice) -> Message | tuple[Message, ...]:
+        if isinstance(index, slice):
+            return tuple(self)[index]
+        position = index + len(self) if index < 0 else index
+        if not 0 <= position < len(self):
+            raise IndexError(index)
+        split = len(self._preamble)
+        return self._preamble[position] if position < split else self._shared[position - split]
+
+    def __iter__(self) -> Iterator[Message]:
+        yield from self._preamble
+        shared = self._shared
+        for position in range(self._length):
+            yield shared[position]
+
+    def __repr__(self) -> str:
+        return f"<Messages {[f'{m.role}: {m.content[:40]}' for m in self]}>"
+
+
+class Batch(msgspec.Struct, frozen=True, gc=False):
+    """The calls of the last assistant message, while some have no outcome."""
+
+    message: AssistantMessage
+    results: tuple[ToolExecutionComplete | None, ...]
+    """In call order."""
+
+
+class Context(msgspec.Struct, frozen=True, gc=False):
+    """The model-facing side of a session at one moment. Immutable."""
+
+    preamble: tuple[SystemMessage, ...] = ()
+    """System and developer messages; a clear keeps them."""
+    shared: list[Message] = []
+    length: int = 0
+    """How many of the shared messages are this value's."""
+    generation: int = 0
+    """Clears since the session began."""
+    batch: Batch | None = None
+
+    @property
+    def conversation_length(self) -> int:
+        """Number of messages that a clear would remove: all but system and developer messages.
+
+        The assistant message of an open batch counts, its results do not yet.
+        """
+        return self.length + (self.batch is not None)
+
+    @property
+    def messages(self) -> Messages:
+        """The messages, without an open batch."""
+        return Messages(self.preamble, self.shared, self.length)
+
+    def request(self) -> Messages:
+        """Return the messages of the next request to the model.
+
+        Raises `ContextError` while a tool call has no outcome.
+        """
+        if self.batch is not None:
+            raise ContextError("a request was asked for while tool calls of the last answer have no outcome")
+        return self.messages
+
+    def visible(self) -> tuple[Message, ...]:
+        """Return what there is to see now, an open batch and its results so far included."""
+        if self.batch is None:
+            return tuple(self.messages)
+        return (*self.messages, self.batch.message, *(r for r in self.batch.results if r is not None))
+
+    def with_event(self, event: Event) -> "Context":
+        """Return the context after *event*.
+
+        Raises `ContextError` for an event that cannot follow; events that do not concern the context
+        change nothing.
+        """
+        fold = _FOLDS.get(type(event))
+        return self if fold is None else fold(self, event)
+
+    def _append(self, *messages: Message) -> "Context":
+        shared = self.shared
+        if len(shared) != self.length:
+            # Another value went on from here before: this one continues on a list of its own.
+            shared = shared[: self.length]
+        shared.extend(messages)
+        return Context(self.preamble, shared, len(shared), self.generation, None)
+
+
+def _system(context: Context, event: SystemMessage) -> Context:
+    preamble = (event,) if event.first else (*context.preamble, event)
+    return Context(preamble, context.shared, context.length, context.generation, context.batch)
+
+
+def _user(context: Context, event: UserMessage) -> Context:
+    if context.batch is not None:
+        raise ContextError(f"user message {event.id} stands between a tool call and its result")
+    if event.delivery == "seed" and context.length == 1 and isinstance(context.shared[0], ContextCleared):
+        return Context(context.preamble, [event], 1, context.generation, None)
+    return context._append(event)
+
+
+def _assistant(context: Context, event: AssistantMessage) -> Context:
+    if context.batch is not None:
+        raise ContextError(f"assistant message {event.id} stands between a tool call and its result")
+    if event.tool_calls:
+        batch = Batch(event, (None,) * len(event.tool_calls))
+        return Context(context.preamble, context.shared, context.length, context.generation, batch)
+    # An answer without text or calls is logged, but strict providers refuse such a message.
+    return context._append(event) if event.content else context
+
+
+def _result(context: Context, event: ToolExecutionComplete) -> Context:
+    if event.turn_id is None:
+        return context
+    batch = context.batch
+    if batch is None:
+        raise ContextError(f"result of {event.tool_call_id!r} has no call")
+    results = _with_result(batch, event)
+    if None in results:
+        open_batch = Batch(batch.message, results)
+        return Context(context.preamble, context.shared, context.length, context.generation, open_batch)
+    message: Message = _with_modified_arguments(batch.message, results)
+    return context._append(message, *results)  # type: ignore[arg-type]
+
+
+def _with_result(batch: Batch, event: ToolExecutionComplete) -> tuple[ToolExecutionComplete | None, ...]:
+    for position, call in enumerate(batch.message.tool_calls):
+        if call.id == event.tool_call_id:
+            if batch.results[position] is not None:
+                raise ContextError(f"tool call {call.id!r} has two results")
+            return (*batch.results[:position], event, *batch.results[position + 1 :])
+    raise ContextError(f"result of {event.tool_call_id!r} has no call in the open batch")
+
+
+def _with_modified_arguments(
+    message: AssistantMessage, results: tuple[ToolExecutionComplete | None, ...]
+) -> AssistantMessage:
+    """What a hook put in the place of the model's arguments is what the model reads back."""
+    if not any(r is not None and r.modified_arguments is not None for r in results):
+        return message
+    calls = tuple(
+        call if r is None or r.modified_arguments is None else ToolCall(call.id, call.name, r.modified_arguments)
+        for call, r in zip(message.tool_calls, results, strict=True)
+    )
+    return msgspec.structs.replace(message, tool_calls=calls)
+
+
+def _cleared(context: Context, event: ContextCleared) -> Context:
+    if context.batch is not None:
+        raise ContextError(f"clear {event.id} stands between a tool call and its result")
+    return Context(context.preamble, [event], 1, event.generation, None)
+
+
+_FOLDS: dict[type[Event], Callable[[Context, Any], Context]] = {
+    SystemMessage: _system,
+    UserMessage: _user,
+    AssistantMessage: _assistant,
+    ToolExecutionComplete: _result,
+    ContextCleared: _cleared,
+}

@@ -1,0 +1,84 @@
+"""What a handler is told about the call that it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple
+
+import attrs
+import trio
+
+from exeunt.actors.errors import NotInWorkerThread
+from exeunt.actors.tools.arguments import ANY_OBJECT, mended
+
+if TYPE_CHECKING:
+    from exeunt.actors.session import Session
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class CallState(Protocol):
+    """What an invocation reads of the call behind it, which changes while the handler runs."""
+
+    @property
+    def cancelled(self) -> bool: ...
+
+
+@attrs.define(eq=False)
+class ToolInvocation:
+    """One call of a tool, as its handler sees it. Annotate a parameter with this class to be given it."""
+
+    session: Session
+    """The session that the call belongs to. It serves the handler while its turn waits for the handler."""
+
+    session_id: str
+    tool_call_id: str
+    """The id that the model gave the call, unique within the context."""
+
+    tool_name: str
+    """The name under which the tool is registered."""
+
+    arguments_json: str
+    """The arguments as the model wrote them, or as a hook changed them."""
+
+    idempotency_key: str
+    """The same for every run of this call, also after a crash. Give it to services that can deduplicate."""
+
+    _call: CallState = attrs.field(alias="call", repr=False)
+    _arguments: dict[str, Any] | None = attrs.field(default=None, init=False, repr=False)
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments as plain JSON values, decoded when first read. The handler may change them."""
+        if self._arguments is None:
+            self._arguments = ANY_OBJECT.decode(mended(self.arguments_json))
+        return self._arguments
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the call was cancelled or timed out. For synchronous handlers, which have to ask."""
+        return self._call.cancelled
+
+    def run(self, async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
+        """Run *async_fn* on the host's loop and return what it returns; for synchronous handlers.
+
+        Blocks the worker thread until then. Raises what *async_fn* raises, `trio.Cancelled` when the call was
+        cancelled before, `trio.RunFinishedError` when the host has ended, and `NotInWorkerThread` anywhere
+        else than in the worker thread of a synchronous handler: on the host's loop it would wait for itself.
+        """
+        if trio.lowlevel.in_trio_run():
+            raise NotInWorkerThread(
+                f"tool {self.tool_name!r}: invocation.run() was called on the host's own thread and would "
+                "wait for itself; an async handler awaits the function instead",
+                session_id=self.session_id,
+            )
+        try:
+            trio.from_thread.check_cancelled()
+        except RuntimeError as error:
+            raise NotInWorkerThread(
+                f"tool {self.tool_name!r}: invocation.run() was called in a thread that Exeunt did not "
+                "start; call it in the thread in which the handler was called",
+                session_id=self.session_id,
+            ) from error
+        return trio.from_thread.run(async_fn, *args)

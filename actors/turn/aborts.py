@@ -1,0 +1,106 @@
+"""Ending a turn, or the session, from outside. Handlers of the actor."""
+
+import outcome
+
+from exeunt.actors.errors import SessionClosed, TurnAborted
+from exeunt.actors.events import Abort, SessionIdle, SessionShutdown
+from exeunt.actors.session.replies import AbortReceipt
+from exeunt.actors.state.termination import TurnEndReason
+from exeunt.actors.turn import batches, clears, host_calls, turns
+from exeunt.actors.turn.actor import SessionActor
+from exeunt.actors.turn.live import Turn, Waiter
+
+
+def abort(actor: SessionActor, keep_queue: bool, reason: str, waiter: Waiter | None) -> None:
+    """End the running turn and drop, or keep, what waits. Answered when the turn has ended."""
+    turn = actor.turn
+    at_work = turn is not None or actor.host_batch is not None
+    if at_work:
+        actor.emit(Abort, reason, None if turn is None else turn.turn_id)
+    affected = _waiting(actor, turn)
+    if not keep_queue:
+        error = TurnAborted("the message was dropped by an abort", session_id=actor.id)
+        for message_id in affected:
+            turns.drop(actor, message_id, "aborted", error)
+        host_calls.fail_waiting(actor, TurnAborted("the call was dropped by an abort", session_id=actor.id))
+    if turn is not None:
+        if waiter is not None:
+            turn.abort_waiters = [*(turn.abort_waiters or ()), waiter]
+        turn.aborted_queue += len(affected)
+    elif waiter is not None:
+        cancelled = tuple(call.call.id for call in actor.batch.calls) if actor.batch is not None else ()
+        actor.wake(waiter, outcome.Value(AbortReceipt(None, cancelled, len(affected))))
+    _end(actor, "aborted")
+
+
+def _waiting(actor: SessionActor, turn: Turn | None) -> list[str]:
+    in_hand = turn.pending.message_id if turn is not None and turn.pending is not None else None
+    return [item.message_id for item in actor.state.pending() if item.message_id != in_hand]
+
+
+def answer(actor: SessionActor, turn: Turn) -> None:
+    """Tell who asked for the abort what it did."""
+    receipt = AbortReceipt(turn.turn_id, tuple(turn.cancelled_calls), turn.aborted_queue)
+    for waiter in turn.abort_waiters or ():
+        actor.wake(waiter, outcome.Value(receipt))
+
+
+def stop(actor: SessionActor, reason: str, waiter: Waiter | None) -> None:
+    """Leave memory in order: the turn is aborted, the queue stays in the log."""
+    if actor.status in ("closed", "failed"):
+        if waiter is not None:
+            actor.wake(waiter, outcome.Value(None))
+        return
+    if waiter is not None:
+        actor.stop_waiters = [*(actor.stop_waiters or ()), waiter]
+    if actor.status == "stopping":
+        return
+    actor.status = "stopping"
+    actor.stop_reason = reason
+    if actor.aftermath is not None:
+        actor.aftermath.cancel("stopped")
+    elif actor.turn is None and actor.host_batch is None:
+        finish_stop(actor)
+    else:
+        _end(actor, "stopped")
+
+
+def finish_stop(actor: SessionActor) -> None:
+    """Nothing runs any more: say so and go."""
+    error = SessionClosed("the session was disconnected", session_id=actor.id)
+    for waiter in actor.waiters.values():
+        actor.wake(waiter, outcome.Error(error))
+    actor.waiters = {}
+    host_calls.fail_waiting(actor, error)
+    if actor.active:
+        actor.active = False
+        actor.emit(SessionIdle, actor.last_reason == TurnEndReason.ABORTED)
+    actor.emit(SessionShutdown, actor.stop_reason)
+    actor.status = "closed"
+    for waiter in actor.stop_waiters or ():
+        actor.wake(waiter, outcome.Value(None))
+    actor.stop_waiters = None
+    actor.host.supervision.ended(actor)
+
+
+def _end(actor: SessionActor, cause: str) -> None:
+    """Cancel whatever is at work; the first cause of a turn stands, but a stop outweighs an abort."""
+    turn = actor.turn
+    if turn is not None:
+        if turn.cause is None or cause == "stopped":
+            turn.cause = cause
+        clears.roll_back_for(actor, cause)
+        if turn.activity is not None:
+            turn.activity.cancel(cause)
+        elif turn.batch is not None:
+            batches.cancel_open(actor, turn.batch, cause)
+            batches.advance(actor, turn.batch.calls[0])
+        else:
+            # It waits for a slot: to begin, or to go on after it had given its own back.
+            turns.end_turn(actor, turn, TurnEndReason.ABORTED)
+    elif actor.host_batch is not None:
+        clears.roll_back_for(actor, cause)
+        batch = actor.host_batch
+        if batch is not None:
+            batches.cancel_open(actor, batch, cause)
+            batches.advance(actor, batch.calls[0])

@@ -1,0 +1,288 @@
+"""The actor of a session: one owner of its state, one handler at a time, all or nothing.
+
+`put` is the mailbox. A handler is a function of (actor, *arguments) that never waits, so `put` runs it to
+completion in the caller; an entry that is put meanwhile queues behind it. There is no mailbox task: an idle
+session has no task at all, and a burst costs no scheduler step. The promises are those of a mailbox: order, one
+at a time, accepted or refused and nothing in between.
+
+A handler *collects*: events with `emit`, values for waiting tasks with `wake`, activities with `start`. Only
+when it has returned are the events logged and shown, the tasks woken and the activities run. If it raises, none
+of that happens; the actor is built anew from its log, and the entry is tried again.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+import outcome
+
+from exeunt.actors.activities.activity import Activity, drive
+from exeunt.actors.events import EphemeralEvent, Event, Origin
+from exeunt.actors.options import SessionOptions
+from exeunt.actors.ports import Host, SessionLog
+from exeunt.actors.state import SessionState
+from exeunt.actors.state.context import Context
+from exeunt.actors.turn.live import Batch, Turn, Waiter
+
+Handler = Callable[..., None]
+Entry = tuple[Handler, tuple[Any, ...]]
+
+
+class SessionActor:
+    """One session in memory."""
+
+    __slots__ = (
+        "_collected",
+        "_continue",
+        "_continuing",
+        "_draining",
+        "_ephemeral",
+        "_inbox",
+        "_objects",
+        "_starts",
+        "_wakeups",
+        "active",
+        "aftermath",
+        "approved_tools",
+        "clear",
+        "epoch",
+        "greeted",
+        "host",
+        "host_batch",
+        "host_calls",
+        "id",
+        "last_reason",
+        "log",
+        "options",
+        "origin",
+        "restarts",
+        "resumed",
+        "state",
+        "status",
+        "stop_reason",
+        "stop_waiters",
+        "subscribers",
+        "turn",
+        "waiters",
+    )
+
+    def __init__(self, session_id: str, options: SessionOptions, host: Host, log: SessionLog) -> None:
+        self.id = session_id
+        self.options = options
+        self.host = host
+        self.log = log
+        self.state = SessionState()
+        self.origin = Origin.fresh()
+        self.status = "live"
+        """`live`, `restarting`, `stopping`, `failed` or `closed`."""
+        self.epoch = 0
+        """Restarts of this activation."""
+        self.turn: Turn | None = None
+        self.aftermath: Activity | None = None
+        """The hook after a turn; nothing begins before it has returned."""
+        self.clear: Any = None
+        """The staged clear (`exeunt.actors.turn.clears.StagedClear`)."""
+        self.host_batch: Batch | None = None
+        """The call that the host runs between turns."""
+        self.host_calls: deque[Any] | None = None
+        """Calls of the host that wait for it, in order with the queued messages."""
+        self.active = False
+        """Whether an idle is owed."""
+        self.greeted = False
+        """Whether the hook of the session's start has run in this activation."""
+        self.resumed = False
+        """Whether this activation took up a stored session."""
+        self.last_reason: str = ""
+        """Why the last turn ended."""
+        self.approved_tools: set[str] | None = None
+        """Tools that need no more approval in this session."""
+        self.restarts: Any = None
+        """What the supervision remembers of earlier crashes."""
+        self.stop_reason = ""
+        self.stop_waiters: list[Waiter] | None = None
+        self.waiters: dict[str, Waiter] = {}
+        """Who waits for the reply to a message, by message id."""
+        self.subscribers: tuple[Callable[[Event], object], ...] = ()
+        self._inbox: deque[Entry] | None = None
+        self._draining = False
+        self._collected: list[Event] = []
+        self._wakeups: list[tuple[Waiter, outcome.Outcome[Any]]] = []
+        self._starts: list[Activity] = []
+        self._continuing = False
+        self._continue: Activity | None = None
+        self._ephemeral = 0
+        self._objects = 0
+
+    @property
+    def context(self) -> Context:
+        """What the model sees, as of the last event."""
+        return self.state.context
+
+    @property
+    def free(self) -> bool:
+        """Whether something new may begin."""
+        return self.turn is None and self.host_batch is None and self.aftermath is None and self.status == "live"
+
+    @property
+    def batch(self) -> Batch | None:
+        """The calls that are in flight: of the turn, or of the host."""
+        return self.turn.batch if self.turn is not None else self.host_batch
+
+    @property
+    def mailbox_depth(self) -> int:
+        """Accepted messages and calls of the host that are not at work yet."""
+        depth = self.state.waiting
+        if self.host_calls:
+            depth += len(self.host_calls)
+        if self._inbox:
+            depth += len(self._inbox)
+        return depth
+
+    def new_id(self) -> str:
+        """Return an id that nothing else in this session has."""
+        self._objects += 1
+        return self.origin.object_id(self._objects)
+
+    # --- The mailbox ---------------------------------------------------------------------------------------
+
+    def put(self, handler: Handler, *arguments: Any) -> None:
+        """Run *handler* now, or behind what runs. What it raises goes to the supervision, never to the caller."""
+        if self._draining or self.status == "restarting":
+            if self._inbox is None:
+                self._inbox = deque()
+            self._inbox.append((handler, arguments))
+            return
+        self._draining = True
+        try:
+            self._run(handler, arguments)
+            if self._inbox:
+                self.drain()
+        finally:
+            self._draining = False
+
+    def drain(self) -> None:
+        """Run what has queued, until it is done or the actor crashes. For `put` and the restart only."""
+        self._draining = True
+        try:
+            while self._inbox and self.status != "restarting":
+                handler, arguments = self._inbox.popleft()
+                self._run(handler, arguments)
+            if not self._inbox:
+                self._inbox = None
+        finally:
+            self._draining = False
+
+    def settled(self, activity: Activity, result: Any) -> Activity | None:
+        """Report an activity's result; return the one that its task is to go on with."""
+        if activity.done:
+            self.host.fenced.discard(activity)
+        self._continuing = True
+        self._continue = None
+        try:
+            self.put(type(activity).settle, activity, result)
+            return self._continue
+        finally:
+            self._continuing = False
+            self._continue = None
+
+    def record(self, event: type[Event], *payload: Any) -> None:
+        """Emit one event from outside of a handler."""
+        self.put(_record, event, payload)
+
+    def crash(self, entry: str, cause: Exception) -> None:
+        """Treat *cause* as if a handler had raised it."""
+        self.put(_raise, entry, cause)
+
+    def _run(self, handler: Handler, arguments: tuple[Any, ...]) -> None:
+        try:
+            handler(self, *arguments)
+            if self._collected or self._starts or self._wakeups:
+                self.apply()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the supervision decides
+            from exeunt.actors.turn import recovery
+
+            recovery.crashed(self, (handler, arguments), error)
+
+    # --- What a handler collects ---------------------------------------------------------------------------
+
+    def emit(self, event: type[Event], *payload: Any) -> Any:
+        """Make the next event of this session, fold it, and show it when the handler has returned."""
+        state = self.state
+        if issubclass(event, EphemeralEvent):
+            self._ephemeral += 1
+            made: Event = event(self.origin, state.seq, self.host.clock.wall(), self._ephemeral, *payload)
+        else:
+            made = event(self.origin, state.seq + 1, self.host.clock.wall(), *payload)
+            state.apply(made)
+        self._collected.append(made)
+        return made
+
+    def start(self, activity: Activity) -> None:
+        """Run *activity* when the handler has returned."""
+        self._starts.append(activity)
+
+    def wake(self, waiter: Waiter, result: "outcome.Outcome[Any]") -> None:
+        """Give *waiter* its value when the handler has returned."""
+        self._wakeups.append((waiter, result))
+
+    def discard(self) -> None:
+        """Forget what a handler that raised had collected."""
+        self._collected.clear()
+        self._wakeups.clear()
+        self._starts.clear()
+
+    def put_back(self, entry: Entry) -> None:
+        """Queue *entry* as the next one."""
+        if self._inbox is None:
+            self._inbox = deque()
+        self._inbox.appendleft(entry)
+
+    def take_inbox(self) -> list[Entry]:
+        """Remove and return what has queued."""
+        entries = list(self._inbox or ())
+        self._inbox = None
+        return entries
+
+    def apply(self) -> None:
+        """Log and show what was collected, wake who waits, run what was started. For `put` and the recovery."""
+        collected, starts, wakeups = self._collected, self._starts, self._wakeups
+        if collected:
+            self._collected = []
+            self._publish(collected)
+        if wakeups:
+            self._wakeups = []
+            for waiter, result in wakeups:
+                waiter.resolve(result)
+        if starts:
+            self._starts = []
+            for activity in starts:
+                if self._continuing and self._continue is None:
+                    self._continue = activity
+                else:
+                    # A name of our own saves trio the making of one.
+                    self.host.nursery.start_soon(drive, activity, name="exeunt activity")
+
+    def _publish(self, events: list[Event]) -> None:
+        persisted = [event for event in events if not event.ephemeral]
+        if persisted:
+            self.log.append(persisted)
+        host = self.host
+        for observer in host.observers:
+            try:
+                observer(self.id, events)
+            except Exception as error:  # noqa: BLE001 - an observer is not part of the session
+                host.subscriber_failed(self.id, observer, error)
+        for subscriber in self.subscribers:
+            for event in events:
+                try:
+                    subscriber(event)
+                except Exception as error:  # noqa: BLE001 - nor is a subscriber
+                    host.subscriber_failed(self.id, subscriber, error)
+
+
+def _record(actor: SessionActor, event: type[Event], payload: tuple[Any, ...]) -> None:
+    actor.emit(event, *payload)
+
+
+def _raise(actor: SessionActor, entry: str, cause: Exception) -> None:
+    raise cause

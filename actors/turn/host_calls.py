@@ -1,0 +1,80 @@
+"""Calls that the host runs by its own will, between turns. Handlers of the actor.
+
+Through the same pipeline and with the same events as a model's calls; first in, first out with the messages. The
+context gets nothing of them, unless one clears it.
+"""
+
+from collections import deque
+
+import outcome
+
+from exeunt.actors.activities.tool_call import Call
+from exeunt.actors.models import ToolCall
+from exeunt.actors.session.replies import ToolOutcome
+from exeunt.actors.state.termination import TurnEndReason
+from exeunt.actors.turn import batches, clears
+from exeunt.actors.turn.actor import SessionActor
+from exeunt.actors.turn.live import Batch, Waiter
+
+
+class HostCall:
+    """A call that waits for its place, and the task that waits for it."""
+
+    __slots__ = ("arguments_json", "name", "order", "waiter")
+
+    def __init__(self, name: str, arguments_json: str, waiter: Waiter) -> None:
+        self.name = name
+        self.arguments_json = arguments_json
+        self.waiter = waiter
+        self.order = 0
+
+
+def accept(actor: SessionActor, call: HostCall) -> None:
+    """Take a call in, behind the messages that were accepted before it."""
+    from exeunt.actors.turn import turns
+
+    # Between the last event and the next one: behind every message so far, before every later one.
+    call.order = actor.state.seq + 1
+    if actor.host_calls is None:
+        actor.host_calls = deque()
+    actor.host_calls.append(call)
+    turns.begin_next(actor)
+
+
+def begin(actor: SessionActor, host_call: HostCall) -> None:
+    """Run a call now."""
+    call_id = f"call_{actor.new_id()}"
+    request = ToolCall(call_id, host_call.name, host_call.arguments_json)
+    call = Call(actor, None, request, 0, actor.host.clock.now())
+    actor.host_batch = Batch([call])
+    actor.host_batch.waiter = host_call.waiter
+    batches.emit_start(actor, call)
+    batches.start_ready(actor, actor.host_batch)
+
+
+def close(actor: SessionActor, batch: Batch) -> None:
+    """The call has its outcome: tell the host, and go on with the seed or with what waits."""
+    from exeunt.actors.turn import turns
+
+    cleared = batches.settle_held(actor, batch)
+    actor.host_batch = None
+    (call,) = batch.calls
+    if batch.waiter is not None:
+        actor.wake(batch.waiter, outcome.Value(_outcome(call, batch)))
+    if cleared:
+        clears.commit(actor, None, TurnEndReason.CONTEXT_CLEARED, None)
+    else:
+        turns.after_turn(actor)
+
+
+def fail_waiting(actor: SessionActor, error: Exception) -> None:
+    """End the calls that have not begun."""
+    for host_call in actor.host_calls or ():
+        actor.wake(host_call.waiter, outcome.Error(error))
+    actor.host_calls = None
+
+
+def _outcome(call: Call, batch: Batch) -> ToolOutcome:
+    assert call.outcome is not None
+    return ToolOutcome(call.call.id, call.name, call.outcome, batch.text)
+

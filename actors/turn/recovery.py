@@ -1,0 +1,243 @@
+"""After a crash: an actor built anew from its log, or given up.
+
+A handler that raises has written nothing, so the log is whole. What lived beside the log (tasks, waiters, a
+staged clear) ends here: handlers are cancelled and fenced, open calls are `interrupted`, the turn's waiters are
+told. Queue and subscribers stay. The entry that raised is tried again after the back-off.
+"""
+
+import logging
+from typing import Any
+
+import outcome
+
+from exeunt.actors.activities.tool_call import INTERRUPTED_TEXT
+from exeunt.actors.errors import SessionFailed, TurnInterrupted
+from exeunt.actors.events import (
+    AssistantTurnEnd,
+    ClearRolledBackEvent,
+    DeadLetter,
+    MessageAccepted,
+    MessageDropped,
+    Origin,
+    PermissionCompleted,
+    SessionIdle,
+    SessionRestarted,
+    ToolExecutionComplete,
+    TurnEnd,
+)
+from exeunt.actors.events import (
+    SessionFailed as SessionFailedEvent,
+)
+from exeunt.actors.outcomes import Outcome
+from exeunt.actors.state import SessionState
+from exeunt.actors.state.termination import TurnEndReason
+from exeunt.actors.turn import aborts, host_calls, turns
+from exeunt.actors.turn.actor import Entry, SessionActor
+from exeunt.actors.turn.live import Turn, Waiter
+
+logger = logging.getLogger("exeunt.actors")
+
+
+class Wreck:
+    """What was alive in the actor when it crashed."""
+
+    __slots__ = ("cause", "clear", "host_batch", "stopping", "turn")
+
+    def __init__(self, actor: SessionActor, cause: Exception) -> None:
+        self.cause = cause
+        self.turn = actor.turn
+        self.host_batch = actor.host_batch
+        self.clear = actor.clear
+        self.stopping = actor.status == "stopping"
+
+
+def crashed(actor: SessionActor, entry: Entry | None, cause: Exception) -> None:
+    """A handler raised: ask the supervision whether and when the actor may start again."""
+    logger.error("session %s: handler %s raised", actor.id, _name(entry), exc_info=cause)
+    actor.discard()
+    wreck = Wreck(actor, cause)
+    _fence_all(actor)
+    actor.turn = None
+    actor.host_batch = None
+    actor.aftermath = None
+    actor.clear = None
+    actor.epoch += 1
+    actor.status = "restarting"
+    if entry is not None:
+        actor.put_back(entry)
+    delay = actor.host.supervision.crashed(actor, cause)
+    if delay is None:
+        _give_up(actor, wreck)
+    else:
+        actor.host.timers.start(delay, _Restart(actor, wreck))
+
+
+class _Restart:
+    """The restart of one actor, as a timer's callback."""
+
+    __slots__ = ("actor", "wreck")
+
+    def __init__(self, actor: SessionActor, wreck: Wreck) -> None:
+        self.actor = actor
+        self.wreck = wreck
+
+    def __call__(self) -> None:
+        actor = self.actor
+        if actor.status != "restarting":
+            return
+        try:
+            _rebuild(actor)
+            actor.status = "stopping" if self.wreck.stopping else "live"
+            _recovered(actor, self.wreck)
+            actor.apply()
+        except Exception as error:  # noqa: BLE001 - the restart itself may fail, and counts as a crash
+            crashed(actor, None, error)
+            return
+        actor.drain()
+
+
+def _fence_all(actor: SessionActor) -> None:
+    """Cancel what runs, and decide that nothing of it counts any more."""
+    turn = actor.turn
+    activities: list[Any] = [actor.aftermath, None if turn is None else turn.activity]
+    if actor.batch is not None:
+        activities.extend(call for call in actor.batch.calls if call.started)
+    for activity in activities:
+        if activity is not None and not activity.done:
+            activity.cause = activity.cause or "interrupted"
+            activity.finish()
+            if activity.scope is not None:
+                actor.host.fenced.add(activity)
+                activity.scope.cancel()
+    if turn is not None:
+        turns.leave_slot(actor, turn)
+
+
+def _rebuild(actor: SessionActor) -> None:
+    """Make the state from the log again, under a new identity for ids."""
+    events = actor.log.read()
+    actor.state = SessionState.replay(events)
+    parent = events[-1].id if events else None
+    actor.origin = Origin.fresh(parent, actor.state.seq + 1)
+
+
+def _recovered(actor: SessionActor, wreck: Wreck) -> None:
+    """Close what the log shows as open, tell the waiters, and go on with the queue."""
+    actor.emit(SessionRestarted, actor.epoch, f"{type(wreck.cause).__name__}: {wreck.cause}")
+    close_open_work(actor, wreck.turn)
+    if wreck.clear is not None:
+        actor.emit(ClearRolledBackEvent, "interrupted", wreck.clear.owners[0].call.id)
+    text = "the session's actor was restarted in the middle of the turn"
+    _tell(actor, wreck, TurnInterrupted(text, session_id=actor.id))
+    if wreck.turn is not None and wreck.turn.seed is not None and not wreck.stopping:
+        # Committed is committed: the seed waited for its hooks or its slot, and its turn runs now.
+        turns.begin_seeded(actor, wreck.turn.seed, None)
+    else:
+        turns.after_turn(actor)
+
+
+def close_open_work(actor: SessionActor, turn: Turn | None) -> None:
+    """Give every open call, step and turn of the log its end: `interrupted`."""
+    state = actor.state
+    if turn is not None and turn.batch is not None:
+        for call in turn.batch.calls:
+            if call.asking is not None:
+                actor.emit(PermissionCompleted, call.asking, call.call.id, "cancelled")
+    now = actor.host.clock.wall()
+    for start in list((state.open_calls or {}).values()):
+        actor.emit(
+            ToolExecutionComplete,
+            start.tool_call_id,
+            start.tool_name,
+            Outcome.INTERRUPTED.value,
+            INTERRUPTED_TEXT,
+            start.turn_id,
+            max(0.0, now - start.time),
+            start.terminal,
+            "the session's actor or process ended; what the tool did is unknown",
+        )
+    step = state.step
+    if step is not None:
+        actor.emit(AssistantTurnEnd, step.turn_id, step.step)
+    if state.turn_id is not None:
+        steps = 0 if step is None else step.step + 1
+        duration = 0.0 if turn is None else actor.host.clock.now() - turn.started
+        generation = state.context.generation
+        reason = TurnEndReason.INTERRUPTED
+        actor.emit(TurnEnd, state.turn_id, reason.value, generation, steps, duration)
+        actor.last_reason = reason
+
+
+def _tell(actor: SessionActor, wreck: Wreck, error: Exception) -> None:
+    """Wake whoever waited for the work that is gone."""
+    turn = wreck.turn
+    if turn is not None:
+        for message_id in turn.message_ids:
+            waiter = actor.waiters.pop(message_id, None)
+            if waiter is not None:
+                actor.wake(waiter, outcome.Error(error))
+        if turn.abort_waiters:
+            aborts.answer(actor, turn)
+    if wreck.host_batch is not None and wreck.host_batch.waiter is not None:
+        actor.wake(wreck.host_batch.waiter, outcome.Error(error))
+    if wreck.clear is not None:
+        for waiter in wreck.clear.waiters:
+            actor.wake(waiter, outcome.Error(error))
+
+
+def _give_up(actor: SessionActor, wreck: Wreck) -> None:
+    """The session is `failed`: every message ends, every waiter is told, no other session notices."""
+    text = f"the session crashed too often and takes no more messages: {type(wreck.cause).__name__}: {wreck.cause}"
+    error = SessionFailed(text, session_id=actor.id)
+    entries = actor.take_inbox()
+    try:
+        _rebuild(actor)
+        close_open_work(actor, wreck.turn)
+        for position, entry in enumerate(entries):
+            _dead_letter(actor, entry, "crash" if position == 0 else "session_failed")
+        for item in actor.state.pending():
+            turns.drop(actor, item.message_id, "session_failed", error)
+        actor.emit(SessionFailedEvent, f"{type(wreck.cause).__name__}: {wreck.cause}")
+        if actor.active:
+            actor.emit(SessionIdle)
+        actor.active = False
+        actor.status = "failed"
+        actor.apply()
+    except Exception:
+        # The log itself may be what fails. The waiters are told all the same.
+        logger.exception("session %s: its failure could not be logged", actor.id)
+        actor.discard()
+        actor.status = "failed"
+    _tell(actor, wreck, error)
+    _wake_all(actor, entries, error)
+    actor.apply()
+    actor.host.supervision.ended(actor)
+
+
+def _dead_letter(actor: SessionActor, entry: Entry, cause: str) -> None:
+    handler, arguments = entry
+    actor.emit(DeadLetter, _name(entry), cause)
+    if handler is turns.accept:
+        message_id, prompt, mode, _ = arguments
+        actor.active = True
+        actor.emit(MessageAccepted, message_id, mode, prompt)
+        actor.emit(MessageDropped, message_id, "dead_letter" if cause == "crash" else "session_failed")
+
+
+def _wake_all(actor: SessionActor, entries: list[Entry], error: Exception) -> None:
+    for waiter in actor.waiters.values():
+        actor.wake(waiter, outcome.Error(error))
+    actor.waiters = {}
+    host_calls.fail_waiting(actor, error)
+    for waiter in actor.stop_waiters or ():
+        actor.wake(waiter, outcome.Value(None))
+    for _, arguments in entries:
+        for argument in arguments:
+            if isinstance(argument, Waiter):
+                actor.wake(argument, outcome.Error(error))
+            elif isinstance(argument, host_calls.HostCall):
+                actor.wake(argument.waiter, outcome.Error(error))
+
+
+def _name(entry: Entry | None) -> str:
+    return "restart" if entry is None else entry[0].__name__.strip("_")

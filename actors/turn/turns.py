@@ -1,0 +1,385 @@
+"""How a turn begins, goes on and ends. Handlers of the actor."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import outcome
+
+from exeunt.actors.activities.model_call import ModelCall, model_name, provider_name
+from exeunt.actors.activities.prompts import EndHook, Preparation, PreparedPrompt, PromptHooks
+from exeunt.actors.errors import PromptBlocked, TurnAborted, TurnFailed
+from exeunt.actors.events import (
+    AssistantMessage,
+    AssistantTurnEnd,
+    AssistantTurnStart,
+    AssistantUsage,
+    MessageAccepted,
+    MessageDropped,
+    SessionError,
+    SessionIdle,
+    SessionWarning,
+    TurnEnd,
+    UserMessage,
+)
+from exeunt.actors.hooks import NO_HOOKS
+from exeunt.actors.models import ModelError, ModelResponse, Usage
+from exeunt.actors.session.replies import Reply
+from exeunt.actors.state.session_state import Pending
+from exeunt.actors.state.termination import TurnEndReason
+from exeunt.actors.text import encodable
+from exeunt.actors.turn import batches, host_calls
+from exeunt.actors.turn.actor import SessionActor
+from exeunt.actors.turn.live import Turn, TurnRecord, Waiter
+
+NO_USAGE = Usage()
+
+
+def accept(actor: SessionActor, message_id: str, prompt: str, mode: str, waiter: Waiter | None) -> None:
+    """Take a message in: it steers the running turn, or queues, or begins a turn."""
+    steers = mode == "immediate" and actor.turn is not None
+    actor.emit(MessageAccepted, message_id, mode, prompt, steers)
+    if waiter is not None:
+        actor.waiters[message_id] = waiter
+    delivery = "queued" if actor.active else "idle"
+    actor.active = True
+    begin_next(actor, delivery)
+
+
+def begin_next(actor: SessionActor, delivery: str = "queued") -> None:
+    """Begin what comes next: a call of the host or a turn, whichever came first; else the session is idle."""
+    if not actor.free:
+        return
+    queue = actor.state.queue
+    if actor.host_calls and (not queue or actor.host_calls[0].order < queue[0].order):
+        host_calls.begin(actor, actor.host_calls.popleft())
+    elif queue:
+        turn = Turn(actor, actor.new_id(), actor.host.clock.now())
+        turn.pending = queue[0]
+        turn.delivery = delivery
+        _ask_for_slot(actor, turn)
+    elif actor.active:
+        actor.active = False
+        actor.emit(SessionIdle, actor.last_reason == TurnEndReason.ABORTED)
+
+
+def begin_seeded(actor: SessionActor, seed: str, before: Turn | None) -> None:
+    """Begin the turn of a seed, in the place of the turn that cleared the context."""
+    turn = Turn(actor, actor.new_id(), actor.host.clock.now())
+    turn.seed = seed
+    turn.delivery = "seed"
+    actor.active = True
+    if before is None:
+        _ask_for_slot(actor, turn)
+        return
+    turn.records = before.records
+    turn.message_ids = before.message_ids
+    turn.has_slot, before.has_slot = before.has_slot, False
+    if before.slot_wanted:
+        actor.host.turn_slots.withdraw(before)
+        before.slot_wanted = False
+    actor.turn = turn
+    if turn.has_slot:
+        _prepare(actor, turn, ended="complete")
+    else:
+        _ask_for_slot(actor, turn)
+
+
+def _ask_for_slot(actor: SessionActor, turn: Turn) -> None:
+    actor.turn = turn
+    if actor.host.turn_slots.request(turn):
+        turn.has_slot = True
+        _prepare(actor, turn)
+    else:
+        turn.slot_wanted = True
+
+
+def slot_granted(actor: SessionActor, turn: Turn) -> None:
+    """A slot that the turn had to queue for is free."""
+    turn.slot_wanted = False
+    if actor.turn is not turn:
+        actor.host.turn_slots.release(turn)
+        return
+    turn.has_slot = True
+    if turn.resumes_with is not None:
+        go_on, turn.resumes_with = turn.resumes_with, None
+        go_on(actor, turn)
+    elif turn.phase == "waiting":
+        _prepare(actor, turn)
+
+
+def go_on(actor: SessionActor, turn: Turn) -> None:
+    """Make the next request, once the turn has a slot again."""
+    if turn.has_slot:
+        start_step(actor, turn)
+        return
+    turn.resumes_with = start_step
+    if not turn.slot_wanted:
+        turn.slot_wanted = not actor.host.turn_slots.requeue_front(turn)
+        if not turn.slot_wanted:
+            slot_granted(actor, turn)
+
+
+# --- Into the context ----------------------------------------------------------------------------------------
+
+
+def _prepare(actor: SessionActor, turn: Turn, ended: str | None = None) -> None:
+    """Bring the turn's first message through the hooks and into the context."""
+    prompt = turn.seed if turn.pending is None else turn.pending.prompt
+    assert prompt is not None
+    hooks = actor.options.hooks
+    if hooks is not NO_HOOKS:
+        # A seed is all that its first request holds, so the greeting waits for a message.
+        greets = turn.pending is not None and not actor.greeted and hooks.on_session_start is not None
+        ended = ended if hooks.on_session_end is not None else None
+        if greets or ended is not None or hooks.on_user_prompt_submitted is not None:
+            greets_as = ("resume" if actor.resumed else "new") if greets else None
+            actor.greeted = actor.greeted or greets
+            _run_hooks(actor, turn, PromptHooks(turn, [prompt], greets_as, ended))
+            return
+    _enter_first(actor, turn, PreparedPrompt(prompt))
+    start_step(actor, turn)
+
+
+def _run_hooks(actor: SessionActor, turn: Turn, activity: PromptHooks) -> None:
+    turn.phase = "prompt_hooks"
+    turn.activity = activity
+    actor.start(activity)
+
+
+def _enter_first(actor: SessionActor, turn: Turn, prompt: PreparedPrompt) -> None:
+    pending, turn.pending, turn.seed = turn.pending, None, None
+    message_id = None if pending is None else pending.message_id
+    actor.emit(UserMessage, prompt.content, turn.turn_id, message_id, turn.delivery, prompt.original)
+    if pending is not None:
+        _took(turn, pending)
+
+
+def _steer(actor: SessionActor, turn: Turn, item: Pending, prompt: PreparedPrompt) -> None:
+    actor.emit(UserMessage, prompt.content, turn.turn_id, item.message_id, "steering", prompt.original)
+    _took(turn, item)
+
+
+def _took(turn: Turn, item: Pending) -> None:
+    turn.message_ids.append(item.message_id)
+    turn.took_message = True
+
+
+def prompts_prepared(actor: SessionActor, activity: PromptHooks, result: Preparation) -> None:
+    """The hooks have seen the prompts."""
+    if activity.done:
+        return
+    activity.finish()
+    turn = activity.turn
+    turn.activity = None
+    if turn.cause is not None:
+        end_turn(actor, turn, TurnEndReason.ABORTED)
+        return
+    if result.greeting is not None:
+        actor.emit(UserMessage, encodable(result.greeting), turn.turn_id, None, "hook")
+    prompts = result.prompts
+    if turn.pending is not None or turn.seed is not None:
+        first, prompts = prompts[0], prompts[1:]
+        if first.blocked is not None:
+            _block_first(actor, turn, first.blocked)
+            return
+        _enter_first(actor, turn, first)
+    _steer_all(actor, turn, prompts)
+    start_step(actor, turn)
+
+
+def _steer_all(actor: SessionActor, turn: Turn, prompts: Sequence[PreparedPrompt]) -> None:
+    items = list(actor.state.steering or ())
+    for item, prompt in zip(items, prompts, strict=False):
+        if prompt.blocked is None:
+            _steer(actor, turn, item, prompt)
+        else:
+            _drop_blocked(actor, item.message_id, prompt.blocked)
+
+
+def _block_first(actor: SessionActor, turn: Turn, reason: str) -> None:
+    if turn.pending is not None:
+        message_id, turn.pending = turn.pending.message_id, None
+        _drop_blocked(actor, message_id, reason)
+    else:
+        actor.emit(SessionWarning, "policy_blocked", reason)
+    end_turn(actor, turn, TurnEndReason.ABORTED)
+
+
+def _drop_blocked(actor: SessionActor, message_id: str, reason: str) -> None:
+    actor.emit(SessionWarning, "policy_blocked", reason)
+    text = f"a hook kept the message out of the context: {reason}"
+    drop(actor, message_id, "blocked", PromptBlocked(text, session_id=actor.id))
+
+
+def drop(actor: SessionActor, message_id: str, cause: str, error: Exception) -> None:
+    """End an accepted message that will never be answered; who waits for it gets *error*."""
+    actor.emit(MessageDropped, message_id, cause)
+    waiter = actor.waiters.pop(message_id, None)
+    if waiter is not None:
+        actor.wake(waiter, outcome.Error(error))
+
+
+# --- Steps ---------------------------------------------------------------------------------------------------
+
+
+def start_step(actor: SessionActor, turn: Turn) -> None:
+    """Take in what steers the turn, and make a request."""
+    steering = actor.state.steering
+    if steering:
+        if actor.options.hooks.on_user_prompt_submitted is not None:
+            _run_hooks(actor, turn, PromptHooks(turn, [item.prompt for item in steering], None, None))
+            return
+        _steer_all(actor, turn, [PreparedPrompt(item.prompt) for item in steering])
+    actor.emit(AssistantTurnStart, turn.turn_id, turn.steps)
+    turn.steps += 1
+    turn.phase = "model"
+    turn.activity = ModelCall(turn)
+    actor.start(turn.activity)
+
+
+def model_answered(actor: SessionActor, activity: ModelCall, result: ModelResponse | ModelError) -> None:
+    """The model has answered, or will not."""
+    if activity.done:
+        return
+    activity.finish()
+    turn = activity.turn
+    turn.activity = None
+    if turn.cause is not None:
+        end_step(actor, turn)
+        end_turn(actor, turn, TurnEndReason.ABORTED)
+    elif isinstance(result, ModelError):
+        if activity.cause == "timeout":
+            activity.record_failure(result)
+        end_step(actor, turn)
+        actor.emit(SessionError, str(result.kind), encodable(str(result)), result.status, turn.turn_id)
+        end_turn(actor, turn, TurnEndReason.ERROR, result)
+    else:
+        _take_answer(actor, turn, activity, result)
+
+
+def _take_answer(actor: SessionActor, turn: Turn, activity: ModelCall, answer: ModelResponse) -> None:
+    usage = answer.usage or NO_USAGE
+    turn.tokens += usage.input_tokens + usage.output_tokens
+    model = actor.options.model
+    seconds = actor.host.clock.now() - activity.began
+    actor.emit(
+        AssistantUsage, model_name(model), provider_name(model), usage.input_tokens, usage.output_tokens, seconds
+    )
+    content = encodable(answer.content)
+    if content:
+        turn.answer = content
+    if answer.tool_calls:
+        batches.open_batch(actor, turn, activity.message_id, content, answer)
+        return
+    reasoning = encodable(answer.reasoning)
+    actor.emit(AssistantMessage, content, turn.turn_id, activity.message_id, (), reasoning)
+    end_step(actor, turn)
+    end_turn(actor, turn, TurnEndReason.COMPLETED)
+
+
+def end_step(actor: SessionActor, turn: Turn) -> None:
+    """Close the step of the last request."""
+    actor.emit(AssistantTurnEnd, turn.turn_id, turn.steps - 1)
+
+
+# --- The end -------------------------------------------------------------------------------------------------
+
+
+def close_turn(
+    actor: SessionActor, turn: Turn, reason: TurnEndReason, *, cleared: bool = False, content: str | None = None
+) -> None:
+    """Log the end of a turn and note it for the reply."""
+    duration = actor.host.clock.now() - turn.started
+    generation = actor.context.generation
+    actor.emit(TurnEnd, turn.turn_id, reason.value, generation, turn.steps, duration, cleared)
+    actor.last_reason = reason
+    record = TurnRecord(turn.turn_id, generation, reason.value, turn.answer if content is None else content)
+    turn.records.append(record)
+
+
+def end_turn(
+    actor: SessionActor,
+    turn: Turn,
+    reason: TurnEndReason,
+    error: ModelError | None = None,
+    content: str | None = None,
+) -> None:
+    """End a turn without a successor: its slot is free, its waiters get their reply or their error."""
+    if turn.pending is not None and turn.cause != "stopped":
+        text = "the turn was aborted before the message was in the context"
+        drop(actor, turn.pending.message_id, "aborted", TurnAborted(text, session_id=actor.id))
+    close_turn(actor, turn, reason, content=content)
+    actor.turn = None
+    leave_slot(actor, turn)
+    _answer_waiters(actor, turn, reason, error)
+    if turn.abort_waiters:
+        from exeunt.actors.turn import aborts
+
+        aborts.answer(actor, turn)
+    hooks = actor.options.hooks
+    if hooks.on_session_end is not None and actor.status == "live":
+        kind = {TurnEndReason.ABORTED: "abort", TurnEndReason.ERROR: "error"}.get(reason, "complete")
+        message = turn.records[-1].content or None
+        actor.aftermath = EndHook(turn, kind, message, None if error is None else str(error))
+        actor.start(actor.aftermath)
+        return
+    after_turn(actor)
+
+
+def after_turn(actor: SessionActor) -> None:
+    """Go on with what waits, or leave."""
+    if actor.status == "stopping":
+        from exeunt.actors.turn import aborts
+
+        aborts.finish_stop(actor)
+    else:
+        begin_next(actor)
+
+
+def end_hook_returned(actor: SessionActor, activity: EndHook, result: Any) -> None:
+    """The hook after a turn is done."""
+    if activity.done:
+        return
+    activity.finish()
+    actor.aftermath = None
+    after_turn(actor)
+
+
+def leave_slot(actor: SessionActor, turn: Turn) -> None:
+    """Give the turn's slot back, or leave the queue for one."""
+    if turn.has_slot:
+        turn.has_slot = False
+        actor.host.turn_slots.release(turn)
+    elif turn.slot_wanted:
+        turn.slot_wanted = False
+        actor.host.turn_slots.withdraw(turn)
+
+
+def _answer_waiters(actor: SessionActor, turn: Turn, reason: TurnEndReason, error: ModelError | None) -> None:
+    if not actor.waiters:
+        return
+    result: outcome.Outcome[Any] | None = None
+    for message_id in turn.message_ids:
+        waiter = actor.waiters.pop(message_id, None)
+        if waiter is not None:
+            if result is None:
+                result = _result(actor, turn, reason, error)
+            actor.wake(waiter, result)
+
+
+def _result(
+    actor: SessionActor, turn: Turn, reason: TurnEndReason, error: ModelError | None
+) -> "outcome.Outcome[Any]":
+    if reason is TurnEndReason.ABORTED:
+        text = f"turn {turn.turn_id} was aborted" if turn.cause != "stopped" else "the session was disconnected"
+        return outcome.Error(TurnAborted(text, session_id=actor.id, turn_id=turn.turn_id))
+    if reason is TurnEndReason.ERROR:
+        failed = TurnFailed(f"the model gave no answer: {error}", session_id=actor.id, turn_id=turn.turn_id)
+        failed.__cause__ = error
+        return outcome.Error(failed)
+    return outcome.Value(Reply(turn.records[-1].content, reason.value, tuple(turn.records)))
+
+
+ModelCall.settle = model_answered
+PromptHooks.settle = prompts_prepared
+EndHook.settle = end_hook_returned

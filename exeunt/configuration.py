@@ -1,0 +1,154 @@
+"""From the keywords of `create_session` to the options of a session."""
+
+import functools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from exeunt.actors.errors import InvalidConfiguration
+from exeunt.actors.hooks import NO_HOOKS, Hook, Hooks
+from exeunt.actors.models import ModelClient
+from exeunt.actors.options import RetryPolicy, SessionOptions, Siblings, Waits, limits_from, messages_from
+from exeunt.actors.permissions import PermissionHandler
+from exeunt.actors.state import Limits
+from exeunt.actors.tools import Tool, ToolSet
+
+HOOK_NAMES = (
+    "on_session_start",
+    "on_user_prompt_submitted",
+    "on_pre_tool_use",
+    "on_post_tool_use",
+    "on_post_tool_use_failure",
+    "on_session_end",
+    "on_error_occurred",
+)
+
+
+def build_options(
+    *,
+    model: ModelClient | str,
+    provider: Mapping[str, Any] | None = None,
+    tools: Iterable[Tool[..., Any]] | ToolSet = (),
+    system_message: str | Mapping[str, Any] | None = None,
+    developer_messages: Sequence[str] | str | None = None,
+    on_permission_request: PermissionHandler | None = None,
+    hooks: Hooks | Mapping[str, Hook] | None = None,
+    tenant: str = "",
+    streaming: bool = False,
+    limits: Limits | Mapping[str, Any] | None = None,
+    waits: Waits | None = None,
+    retries: RetryPolicy | None = None,
+    mailbox_size: int = 256,
+    siblings: Siblings = "wait",
+    max_consecutive_clears: int = 16,
+    on_session_start: Hook | None = None,
+    on_user_prompt_submitted: Hook | None = None,
+    on_pre_tool_use: Hook | None = None,
+    on_post_tool_use: Hook | None = None,
+    on_post_tool_use_failure: Hook | None = None,
+    on_session_end: Hook | None = None,
+    on_error_occurred: Hook | None = None,
+) -> SessionOptions:
+    """Return the options that these keywords describe; `SessionHost.create_session` explains them.
+
+    Raises `InvalidConfiguration`, naming the keyword.
+    """
+    named = {
+        "on_session_start": on_session_start,
+        "on_user_prompt_submitted": on_user_prompt_submitted,
+        "on_pre_tool_use": on_pre_tool_use,
+        "on_post_tool_use": on_post_tool_use,
+        "on_post_tool_use_failure": on_post_tool_use_failure,
+        "on_session_end": on_session_end,
+        "on_error_occurred": on_error_occurred,
+    }
+    if on_permission_request is not None and not callable(on_permission_request):
+        raise InvalidConfiguration(f"on_permission_request must be callable, not {on_permission_request!r:.80}")
+    if not isinstance(tenant, str):
+        raise InvalidConfiguration(f"tenant must be a text, not {tenant!r:.80}")
+    return SessionOptions(
+        model=_model(model, provider),
+        tools=_tool_set(tools),
+        system_message=_system_message(system_message),
+        developer_messages=_developer_messages(developer_messages),
+        on_permission_request=on_permission_request,
+        hooks=_hooks(hooks, {name: hook for name, hook in named.items() if hook is not None}),
+        tenant=tenant,
+        streaming=bool(streaming),
+        limits=DEFAULT_LIMITS if limits is None else limits_from(limits),
+        waits=waits or DEFAULT_WAITS,
+        retries=retries or DEFAULT_RETRIES,
+        mailbox_size=mailbox_size,
+        siblings=_siblings(siblings),
+        max_consecutive_clears=max_consecutive_clears,
+    )
+
+
+# Shared by all sessions that do not ask for others: an option that is an object takes memory in each session.
+DEFAULT_LIMITS = Limits()
+DEFAULT_WAITS = Waits()
+DEFAULT_RETRIES = RetryPolicy()
+
+
+def _model(model: Any, provider: Mapping[str, Any] | None) -> ModelClient:
+    if isinstance(model, str):
+        if provider is None:
+            raise InvalidConfiguration(
+                f"model {model!r} is a name, so provider must say where it is, such as "
+                '{"type": "openai", "base_url": ..., "api_key": ...}'
+            )
+        from exeunt.models import model_from_provider
+
+        return model_from_provider(model, provider)
+    if provider is not None:
+        raise InvalidConfiguration("provider goes with a model's name; this model is an object")
+    if not callable(getattr(model, "complete", None)) or not callable(getattr(model, "stream", None)):
+        raise InvalidConfiguration(f"model must have complete() and stream(), or be a name; it is {model!r:.80}")
+    client: ModelClient = model
+    return client
+
+
+def _tool_set(tools: Iterable[Tool[..., Any]] | ToolSet) -> ToolSet:
+    return tools if isinstance(tools, ToolSet) else _shared_tool_set(tuple(tools))
+
+
+@functools.lru_cache(maxsize=256)
+def _shared_tool_set(tools: tuple[Tool[..., Any], ...]) -> ToolSet:
+    """Give sessions with the same tools the same set. 256 kinds of agent in one process are many."""
+    return ToolSet(tools)
+
+
+def _system_message(value: Any) -> str | None:
+    text = value.get("content") if isinstance(value, Mapping) else value
+    if text is not None and not isinstance(text, str):
+        raise InvalidConfiguration(f"system_message must be a text, not {value!r:.80}")
+    return text
+
+
+def _developer_messages(value: Any) -> tuple[str, ...]:
+    messages = messages_from(value)
+    for message in messages:
+        if not isinstance(message, str) or not message:
+            raise InvalidConfiguration(f"a developer message must be a non-empty text, not {message!r:.80}")
+    return messages
+
+
+def _hooks(hooks: Hooks | Mapping[str, Hook] | None, named: dict[str, Hook]) -> Hooks:
+    if isinstance(hooks, Hooks):
+        chosen = {name: hook for name in HOOK_NAMES if (hook := getattr(hooks, name)) is not None}
+    else:
+        chosen = dict(hooks or {})
+    chosen.update(named)
+    unknown = sorted(set(chosen) - set(HOOK_NAMES))
+    if unknown:
+        raise InvalidConfiguration(f"unknown hooks {unknown}; there are {', '.join(HOOK_NAMES)}")
+    for name, hook in chosen.items():
+        if not callable(hook):
+            raise InvalidConfiguration(f"{name} must be callable, not {hook!r:.80}")
+    return Hooks(**chosen) if chosen else NO_HOOKS
+
+
+def _siblings(value: Any) -> Siblings:
+    if value not in ("wait", "cancel"):
+        raise InvalidConfiguration(f"siblings must be 'wait' or 'cancel', not {value!r:.80}")
+    chosen: Siblings = value
+    return chosen

@@ -1,0 +1,118 @@
+"""`open_host`: the door through which a trio program gets a host with metrics."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import trio
+from prometheus_client import CollectorRegistry
+
+from exeunt.actors.errors import InvalidConfiguration
+from exeunt.actors.session import Session
+from exeunt.configuration import build_options
+from exeunt.metrics import Metrics
+from exeunt.supervisor.children import ChildSpec
+from exeunt.supervisor.host import HostCore, OptionsResolver, logger
+from exeunt.supervisor.journal import Journal, MemoryJournal
+from exeunt.supervisor.options import STUCK_REPORT_EVERY, HostOptions
+from exeunt.supervisor.tree import open_supervisor
+
+
+class SessionHost(HostCore):
+    """The sessions of one process: makes, finds and ends them. Made by `open_host`."""
+
+    metrics: Metrics
+
+    async def create_session(self, *, session_id: str | None = None, **options: Any) -> Session:
+        """Make a session and return its handle.
+
+        * `model`: an object with `complete` and `stream` (`exeunt.ModelClient`), or a name with
+          `provider={"type": "openai", "base_url": ..., "api_key": ...}`.
+        * `tools`, `system_message`, `developer_messages`: what the model is given in every context.
+        * `on_permission_request`: called before each tool that does not skip permission; without it, such a tool
+          is denied. `approve_all` approves every call.
+        * `hooks`, or `on_session_start`, `on_user_prompt_submitted`, `on_pre_tool_use`, `on_post_tool_use`,
+          `on_post_tool_use_failure`, `on_session_end`, `on_error_occurred`.
+        * `tenant`: whose share of the host it uses. `streaming`: whether answers are asked for in pieces.
+        * `limits={"steps": 200, "failed_batches": 10, "tokens": None}`: the budget of one turn.
+        * `waits`, `retries`: time-outs and the retry policy (`exeunt.Waits`, `exeunt.RetryPolicy`).
+        * `mailbox_size`, `siblings`, `max_consecutive_clears`: see `exeunt.SessionOptions`.
+
+        Raises `SessionExists`, `InvalidConfiguration`, `SessionClosed`. Cancelled: the session may exist.
+        """
+        chosen = _options(options)
+        self.metrics.register_tools(chosen.tools.names)
+        return await self.open_session(chosen, session_id)
+
+    async def resume_session(
+        self, session_id: str, *, continue_pending_work: bool = False, **options: Any
+    ) -> Session:
+        """Take up a stored session, or attach to one that is in memory; return its handle.
+
+        *options* are those of `create_session`, given anew; without any, those that the session last had in this
+        process, or what `session_options` of `open_host` returns. Calls that were open at the end of the log are
+        `interrupted`. With *continue_pending_work* the session goes on by itself with the seed of a committed clear
+        and the queued messages; else they wait for the next message.
+
+        Raises `SessionNotFound`, `SessionNotConfigured`, `InvalidConfiguration`.
+        """
+        chosen = _options(options) if options else None
+        if chosen is not None:
+            self.metrics.register_tools(chosen.tools.names)
+        return await self.reopen_session(session_id, chosen, continue_pending_work=continue_pending_work)
+
+
+def _options(keywords: dict[str, Any]) -> Any:
+    if "model" not in keywords:
+        raise InvalidConfiguration("a session needs a model: an object, or a name with a provider")
+    try:
+        return build_options(**keywords)
+    except TypeError as error:
+        raise InvalidConfiguration(f"create_session: {error}") from error
+
+
+@asynccontextmanager
+async def open_host(
+    *,
+    journal: Journal | None = None,
+    registry: CollectorRegistry | None = None,
+    session_options: OptionsResolver | None = None,
+    options: HostOptions | None = None,
+) -> AsyncGenerator[SessionHost]:
+    """Open a host for the body of the `async with`.
+
+    *journal* keeps the logs (default: in memory, until the host ends). *registry* gets the metrics (default: one
+    of its own, `host.metrics.registry`). *session_options*, an async function of (session id, metadata), gives the
+    options of a stored session that is woken without them. *options* bounds the host.
+
+    At the end, also by an error or a cancellation, every session is stopped in order: its turn is aborted, its
+    handlers have a second to clean up. Python cannot leave a task that shields itself from cancellation: the host
+    waits for it, and names tool and session in the log every 5 s. Errors of the body are raised as they are.
+    """
+    failure: Exception | None = None
+    async with trio.open_nursery() as outer:
+        async with trio.open_nursery() as nursery, open_supervisor(name="host") as services:
+            host = SessionHost(nursery, services, journal or MemoryJournal(), options or HostOptions(), session_options)
+            host.metrics = Metrics(registry)
+            host.metrics.attach(host.statistics)
+            host.observe(host.metrics.observe)
+            await services.start_child(ChildSpec("timers", host.timers.run))
+            try:
+                yield host
+            except Exception as error:  # noqa: BLE001 - raised again when the nurseries are left
+                failure = error
+            finally:
+                with trio.CancelScope(shield=True):
+                    await host.close()
+                host.metrics.detach()
+                nursery.cancel_scope.cancel()
+                outer.start_soon(_name_stuck, host)
+        outer.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+
+
+async def _name_stuck(host: SessionHost) -> None:
+    while True:
+        await trio.sleep(STUCK_REPORT_EVERY)
+        logger.warning("the host waits for handlers that do not end: %s", "; ".join(host.stuck()))

@@ -1,0 +1,309 @@
+"""From the pieces of an answer to the answer. Pure.
+
+Servers that speak "the OpenAI API" disagree on how the pieces of a tool call belong together. The rule is that
+a call is never lost and two calls are never glued: where a piece could continue a call or begin one, the call
+before it decides: one whose arguments are a whole object takes no more of them.
+"""
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from exeunt.actors.models import (
+    FinishReason,
+    ModelDelta,
+    ModelError,
+    ModelErrorKind,
+    ModelResponse,
+    ToolCall,
+    Usage,
+)
+from exeunt.actors.text import encodable
+from exeunt.models.openai.jsontext import dumps, is_object, loads, without_lone_surrogates
+
+_FINISH: Mapping[str, FinishReason] = {
+    "tool_calls": "tool_calls",
+    "tool_use": "tool_calls",
+    "function_call": "tool_calls",
+    "length": "length",
+    "max_tokens": "length",
+    "content_filter": "content_filter",
+    "safety": "content_filter",
+}
+
+# A prefix that models copy from the way in which some of them are shown their tools.
+_NAMESPACE = "functions."
+
+
+class _Slot:
+    """One tool call in the making."""
+
+    __slots__ = ("id", "name", "pieces")
+
+    def __init__(self) -> None:
+        self.id = ""
+        self.name = ""
+        self.pieces: list[str] = []
+
+    def is_whole(self) -> bool:
+        return is_object("".join(self.pieces))
+
+    def arguments(self) -> str:
+        text = "".join(self.pieces)
+        if len(self.pieces) > 1:
+            # Some servers send the whole arguments once more after the last piece, or an empty object first.
+            last = self.pieces[-1]
+            rest = "".join(self.pieces[1:])
+            if is_object(last) and _same_json("".join(self.pieces[:-1]), last):
+                text = last
+            elif self.pieces[0] == "{}" and is_object(rest):
+                text = rest
+        return without_lone_surrogates(encodable(text)) if text.strip() else "{}"
+
+
+class Assembly:
+    """Takes the `choices[0]` of each piece, gives pieces for display, and the whole at the end."""
+
+    __slots__ = ("_by_index", "_finish", "_held", "_reasoning", "_slots", "_text", "_tools", "_usage")
+
+    def __init__(self, tools: Collection[str] = ()) -> None:
+        """*tools* are the names of the tools of the request."""
+        self._tools = tools
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._held = ""
+        self._slots: list[_Slot] = []
+        self._by_index: dict[int, _Slot] = {}
+        self._finish = ""
+        self._usage: Usage | None = None
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether a `finish_reason` was seen. The usage may still follow."""
+        return bool(self._finish)
+
+    def add_usage(self, usage: Any) -> None:
+        """Note the numbers of a `usage` field; anything else than an object is ignored."""
+        if isinstance(usage, dict):
+            self._usage = Usage(_tokens(usage.get("prompt_tokens")), _tokens(usage.get("completion_tokens")))
+
+    def add_delta(self, delta: Any, finish_reason: Any) -> ModelDelta | None:
+        """Add one piece of a stream; return what of it can be shown, if anything. Raises `ModelError`."""
+        shown = None
+        if isinstance(delta, dict):
+            shown = self._add_text(delta)
+            for number, call in enumerate(_calls(delta)):
+                self._add_call(call, number)
+        self._add_finish(finish_reason)
+        return shown
+
+    def add_message(self, message: Mapping[str, Any], finish_reason: Any) -> ModelDelta | None:
+        """Add the whole message of an answer that is no stream. Raises `ModelError`."""
+        shown = self._add_text(message)
+        for call in _calls(message):
+            self._extend(self._begin(None), call)
+        self._add_finish(finish_reason)
+        return shown
+
+    def result(self, *, complete: bool) -> ModelResponse:
+        """Return the answer. *complete* says whether the stream had its end marker, or was none.
+
+        Raises `ModelError` where the answer is of no use.
+        """
+        finish = self._finish.lower()
+        reason = _FINISH.get(finish, "stop")
+        calls = self._results()
+        text = encodable("".join(self._text) + self._held)
+        if finish == "error":
+            raise ModelError(ModelErrorKind.SERVER_ERROR, "the provider broke the answer off", retry=True)
+        if reason == "content_filter":
+            raise ModelError(
+                ModelErrorKind.CONTENT_FILTERED, "the provider's content filter ended the answer"
+            )
+        whole = all(is_object(call.arguments_json) for call in calls)
+        if reason == "length" and (not whole or not (calls or text.strip())):
+            raise ModelError(
+                ModelErrorKind.OUTPUT_LIMIT,
+                "the answer was cut off by the output limit: raise it, or ask for less",
+            )
+        if not finish and not complete and not (calls and whole):
+            raise ModelError(
+                ModelErrorKind.TRUNCATED_STREAM, "the stream ended before the answer did", retry=True
+            )
+        if not calls and not text.strip():
+            raise ModelError(
+                ModelErrorKind.EMPTY_ANSWER, "the answer has neither text nor tool calls", retry=True
+            )
+        if reason == "tool_calls" and not calls:
+            reason = "stop"
+        return ModelResponse(text, tuple(calls), reason, self._usage, encodable("".join(self._reasoning)))
+
+    # --- Text ---
+
+    def _add_text(self, message: Mapping[str, Any]) -> ModelDelta | None:
+        text, reasoning = _split_content(message.get("content"))
+        refusal = message.get("refusal")
+        if isinstance(refusal, str):
+            text += refusal
+        for name in ("reasoning_content", "reasoning"):
+            value = message.get(name)
+            if isinstance(value, str) and value:
+                # Two names for the same text.
+                reasoning += value
+                break
+        if not text and not reasoning:
+            return None
+        if reasoning:
+            self._reasoning.append(reasoning)
+        if text:
+            text = self._held + text
+            # Half of a surrogate pair: its other half begins the next piece.
+            cut = -1 if "\ud800" <= text[-1] <= "\udbff" else len(text)
+            text, self._held = text[:cut], text[cut:]
+            self._text.append(text)
+        return ModelDelta(encodable(text), encodable(reasoning)) if text or reasoning else None
+
+    def _add_finish(self, finish_reason: Any) -> None:
+        if isinstance(finish_reason, str) and finish_reason:
+            self._finish = finish_reason
+
+    # --- Calls ---
+
+    def _add_call(self, call: Mapping[str, Any], number: int) -> None:
+        index = _index(call.get("index"))
+        slot = self._slot_for(call, index, number)
+        if index is not None:
+            self._by_index[index] = slot
+        self._extend(slot, call)
+
+    def _slot_for(self, call: Mapping[str, Any], index: int | None, number: int) -> _Slot:
+        call_id = _string(call.get("id"))
+        function = call.get("function")
+        name = _string(function.get("name")) if isinstance(function, dict) else ""
+        if index is not None:
+            slot = self._by_index.get(index)
+        elif call_id:
+            slot = next((each for each in reversed(self._slots) if each.id == call_id), None)
+            last = self._slots[-1] if self._slots else None
+            if slot is None and not name and last is not None and not last.id:
+                slot = last
+        else:
+            # Without any key: the next piece of the last call, but two calls of one piece are two calls.
+            slot = self._slots[-1] if self._slots and (number == 0 or not name) else None
+        if slot is None or (call_id and slot.id and call_id != slot.id):
+            return self._begin(index)
+        if not name or not slot.name or (call_id and not slot.pieces):
+            return slot
+        if not slot.pieces:
+            return self._begin(index) if self._is_next_name(slot.name, name) else slot
+        # The name comes again, behind arguments: with each piece of the same call, or as a new call.
+        if call_id and call_id == slot.id and name == slot.name:
+            return slot if not slot.is_whole() or self._is_repeated(slot, call) else self._begin(index)
+        return slot if name == slot.name and not slot.is_whole() else self._begin(index)
+
+    def _is_next_name(self, name: str, piece: str) -> bool:
+        """Whether *piece* is the name of another call, not more of *name* and not *name* again."""
+        longer = name + piece
+        return (
+            name != piece and name in self._tools and not any(tool.startswith(longer) for tool in self._tools)
+        )
+
+    def _is_repeated(self, slot: _Slot, call: Mapping[str, Any]) -> bool:
+        text = _arguments(call)
+        return not text.strip() or _same_json("".join(slot.pieces), text)
+
+    def _begin(self, index: int | None) -> _Slot:
+        slot = _Slot()
+        self._slots.append(slot)
+        if index is not None:
+            self._by_index[index] = slot
+        return slot
+
+    def _extend(self, slot: _Slot, call: Mapping[str, Any]) -> None:
+        slot.id = _string(call.get("id")) or slot.id
+        function = call.get("function")
+        if not isinstance(function, dict):
+            return
+        name = _string(function.get("name"))
+        if name and name != slot.name:
+            slot.name += name
+        text = _arguments(call)
+        if text:
+            slot.pieces.append(text)
+
+    def _results(self) -> list[ToolCall]:
+        calls: list[ToolCall] = []
+        seen: set[ToolCall] = set()
+        for slot in self._slots:
+            if not slot.id and not slot.name.strip() and not "".join(slot.pieces).strip():
+                continue
+            call = ToolCall(encodable(slot.id), self._tool_name(slot.name), slot.arguments())
+            # The same id, name and arguments again: one call that was sent at two indexes.
+            if call.id and call in seen:
+                continue
+            seen.add(call)
+            calls.append(call)
+        return calls
+
+    def _tool_name(self, name: str) -> str:
+        for candidate in (name, name.strip(), name.strip().removeprefix(_NAMESPACE)):
+            if candidate in self._tools:
+                return candidate
+        return encodable(name)
+
+
+def _split_content(content: Any) -> tuple[str, str]:
+    if isinstance(content, str):
+        return content, ""
+    text = reasoning = ""
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, str):
+            text += part
+        elif isinstance(part, dict):
+            kind = part.get("type")
+            if kind in ("thinking", "reasoning"):
+                reasoning += "".join(_split_content(part.get("thinking") or part.get("text")))
+            else:
+                text += _string(part.get("text") or part.get("refusal"))
+    return text, reasoning
+
+
+def _calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
+    calls = message.get("tool_calls")
+    if isinstance(calls, dict):
+        calls = [calls]
+    found = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    legacy = message.get("function_call")
+    if not found and isinstance(legacy, dict):
+        found = [{"index": 0, "function": legacy}]
+    return found
+
+
+def _arguments(call: Mapping[str, Any]) -> str:
+    function = call.get("function")
+    value = function.get("arguments") if isinstance(function, dict) else None
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else dumps(value)
+
+
+def _index(value: Any) -> int | None:
+    if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def _string(value: Any) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _tokens(value: Any) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+
+
+def _same_json(one: str, other: str) -> bool:
+    if one == other:
+        return True
+    try:
+        return bool(loads(one) == loads(other))
+    except (ValueError, RecursionError):
+        return False

@@ -1,0 +1,175 @@
+"""CPU of one model call: our own client and, in the same run, the official SDK behind our adapter and by itself.
+
+    python -m loadtests.bench_model_http
+
+The server is a child process of its own, so only the client's CPU is counted. Read ratios within one run: on a
+shared machine the numbers themselves move.
+"""
+
+import json
+import sys
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import msgspec
+import openai
+import trio
+
+from exeunt.actors.models import ModelRequest, Role, ToolCall
+from exeunt.models.openai import OpenAIModel
+from exeunt.models.openai.adapter import OpenAIClientModel
+from exeunt.models.openai.requests import RequestEncoder
+from exeunt.testing.http_double import HttpReply, HttpRequest, event_stream, open_http_double
+
+Call = Callable[[], Awaitable[object]]
+
+CALLS = 200
+"""In each round. Three rounds each, in turn, so that a slow moment of the machine hits all."""
+
+ROUNDS = 3
+PIECES = 20
+"""Text pieces of a streamed answer."""
+
+
+class Said(msgspec.Struct, frozen=True, gc=False):
+    """A message."""
+
+    role: Role
+    content: str
+    tool_calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+
+
+REQUEST = ModelRequest([Said("system", "Be brief."), Said("user", "What is the way out?" * 5)])
+
+_ANSWER = {
+    "id": "a", "object": "chat.completion", "created": 1, "model": "m",
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Exit, left. " * 10}, "finish_reason": "stop"}],
+    "usage": {"prompt_tokens": 20, "completion_tokens": 40, "total_tokens": 60},
+}  # fmt: skip
+
+
+def _chunk(delta: dict[str, str], finish: str | None = None) -> dict[str, object]:
+    choice = {"index": 0, "delta": delta, "finish_reason": finish}
+    return {"id": "a", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": [choice]}
+
+
+_WHOLE = HttpReply(body=json.dumps(_ANSWER).encode())
+_STREAM = event_stream(*[_chunk({"content": f"piece {n} "}) for n in range(PIECES)], _chunk({}, "stop"))
+
+
+async def serve() -> None:
+    """Answer each request at once, for ever; tell the port on standard output."""
+
+    def answer(request: HttpRequest) -> HttpReply:
+        # Requests would pile up.
+        double.requests.clear()
+        return _STREAM if b'"stream":true' in request.body.replace(b" ", b"") else _WHOLE
+
+    async with open_http_double() as double:
+        double.otherwise = answer
+        print(double.port, flush=True)
+        await trio.sleep_forever()
+
+
+@asynccontextmanager
+async def server() -> AsyncIterator[str]:
+    """Run `serve` in a child process; yield its base URL."""
+    process = await trio.lowlevel.open_process(
+        [sys.executable, "-m", "loadtests.bench_model_http", "serve"], stdout=-1
+    )
+    assert process.stdout is not None
+    try:
+        port = bytes(await process.stdout.receive_some()).decode().strip()
+        yield f"http://127.0.0.1:{port}/v1"
+    finally:
+        process.kill()
+        await process.wait()
+        await process.stdout.aclose()
+
+
+async def cpu_per_call(call: Call, at_once: int) -> float:
+    """Return the microseconds of CPU of this process for each of `CALLS` calls, *at_once* at a time."""
+    left = CALLS
+
+    async def worker() -> None:
+        nonlocal left
+        while left > 0:
+            left -= 1
+            await call()
+
+    start = time.process_time()
+    async with trio.open_nursery() as nursery:
+        for _ in range(at_once):
+            nursery.start_soon(worker)
+    return (time.process_time() - start) / CALLS * 1e6
+
+
+async def exhaust(stream: AsyncIterator[object]) -> None:
+    """Read a stream to its end."""
+    async for _ in stream:
+        pass
+
+
+async def main() -> None:
+    """Print the table."""
+    async with server() as url, openai.AsyncOpenAI(api_key="k", base_url=url, max_retries=0) as client:
+        own = OpenAIModel("m", base_url=url, trust_env=False)
+        adapter = OpenAIClientModel(client, "m")
+
+        async def sdk() -> None:
+            await client.chat.completions.create(
+                model="m", messages=[{"role": "user", "content": str(said.content)} for said in REQUEST.messages]
+            )
+
+        async def sdk_stream() -> None:
+            stream = await client.chat.completions.create(
+                model="m", stream=True, messages=[{"role": "user", "content": str(said.content)} for said in REQUEST.messages]
+            )
+            await exhaust(stream)
+
+        calls: dict[str, Call] = {
+            "own client": lambda: own.complete(REQUEST),
+            "adapter": lambda: adapter.complete(REQUEST),
+            "SDK create": sdk,
+            f"own client, stream of {PIECES}": lambda: exhaust(own.stream(REQUEST)),
+            f"adapter, stream of {PIECES}": lambda: exhaust(adapter.stream(REQUEST)),
+            f"SDK create, stream of {PIECES}": sdk_stream,
+        }
+        best: dict[tuple[str, int], float] = {}
+        for _ in range(ROUNDS):
+            for name, call in calls.items():
+                for at_once in (1, 50):
+                    cost = await cpu_per_call(call, at_once)
+                    best[name, at_once] = min(cost, best.get((name, at_once), cost))
+        await own.aclose()
+    print(f"{'CPU per call, us (best of ' + str(ROUNDS) + ')':<34}{'1 at a time':>14}{'50 at once':>14}")
+    for name in calls:
+        print(f"{name:<34}{best[name, 1]:>14.0f}{best[name, 50]:>14.0f}")
+    print()
+    print(f"{'encoding a request, us':<34}{'messages only':>14}{'with calls':>14}")
+    for size in (20, 200, 2000):
+        print(f"{f'{size} messages':<34}{encoding(size, False):>14.0f}{encoding(size, True):>14.0f}")
+
+
+def encoding(size: int, calls: bool) -> float:
+    """Return the microseconds to encode a request of *size* messages, a third of them calls if *calls*."""
+    made = (ToolCall("call_1", "look_up", json.dumps({"word": "exit", "languages": ["en", "la"]})),) if calls else ()
+    turn = [
+        Said("user", "What is the way out?" * 5),
+        Said("assistant", "Exit, left. " * 10, made),
+        Said("tool" if calls else "user", "To go off stage. " * 10, (), "call_1"),
+    ]
+    encoder = RequestEncoder("m", {}, developer_role="system", stream_usage=True)
+    request = ModelRequest([turn[number % 3] for number in range(size)])
+    best = float("inf")
+    for _ in range(20):
+        start = time.perf_counter()
+        encoder.encode(request, stream=True)
+        best = min(best, time.perf_counter() - start)
+    return best * 1e6
+
+
+if __name__ == "__main__":
+    trio.run(serve if sys.argv[1:] == ["serve"] else main)

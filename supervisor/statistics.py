@@ -1,0 +1,37 @@
+"""A look at a host."""
+
+from collections.abc import Mapping
+
+import attrs
+
+from exeunt.supervisor.admission import AdmissionStatistics
+from exeunt.supervisor.children import SupervisorStatistics
+from exeunt.supervisor.slots import SlotStatistics
+
+
+@attrs.frozen
+class HostStatistics:
+    """What a host is doing at one moment. Costs O(sessions)."""
+
+    sessions: Mapping[str, int]
+    """Sessions in memory by state: `live`, `restarting`, `stopping`, `failed`."""
+    busy: int
+    """Sessions with a turn, or a call of the host, at work or waiting."""
+    mailbox_depth: int
+    """Accepted messages that are not yet in a context, over all sessions."""
+    mailbox_refused: int
+    """Messages refused with `MailboxFull` since the host began."""
+    tool_calls_in_flight: int
+    """Tool calls between their start and their recorded outcome."""
+    subscriber_lag: int
+    """Times that a subscriber's buffer was full."""
+    subscriber_errors: int
+    """Exceptions of observers and subscribers."""
+    stuck_handlers: int
+    """Tasks of calls whose outcome was decided without them and that have not come back."""
+    admission: Mapping[str, int]
+    """Decisions about turns: `granted`, `queued`, `refused`."""
+    turns: AdmissionStatistics
+    tools: SlotStatistics
+    services: SupervisorStatistics
+    """The host's own services."""

@@ -1,0 +1,90 @@
+"""Short ways to make the events that are counted, and a host's statistics."""
+
+from collections.abc import Mapping
+
+import attrs
+
+from exeunt.actors.events import (
+    AssistantUsage,
+    ClearRefusedEvent,
+    ClearRolledBackEvent,
+    ContextCleared,
+    DeadLetter,
+    MessageDropped,
+    ModelCallFailure,
+    Origin,
+    SessionFailed,
+    SessionRestarted,
+    ToolExecutionComplete,
+    ToolResultStale,
+    TurnEnd,
+)
+
+ORIGIN = Origin("11111111-2222-4333", None, 1)
+TIME = 1_700_000_000.5
+
+
+@attrs.frozen
+class Statistics:
+    """What a host would say of itself."""
+
+    sessions: Mapping[str, int] = attrs.field(factory=lambda: {"live": 3, "failed": 1})
+    mailbox_depth: int = 7
+    mailbox_refused: int = 2
+    tool_calls_in_flight: int = 4
+    subscriber_lag: int = 5
+    admission: Mapping[str, int] = attrs.field(factory=lambda: {"granted": 11, "queued": 6, "refused": 1})
+
+
+def turn_end(reason: str = "completed", duration: float = 1.5, time: float = TIME) -> TurnEnd:
+    return TurnEnd(ORIGIN, 1, time, "t1", reason, 0, 1, duration)
+
+
+def tool_complete(
+    tool: str = "search", outcome: str = "success", duration: float = 0.2, *, terminal: bool = False
+) -> ToolExecutionComplete:
+    return ToolExecutionComplete(ORIGIN, 1, TIME, "c1", tool, outcome, "", "t1", duration, terminal)
+
+
+def usage(
+    provider: str = "openai", input_tokens: int = 120, output_tokens: int = 30, duration: float = 0.7
+) -> AssistantUsage:
+    return AssistantUsage(ORIGIN, 1, TIME, 1, "model", provider, input_tokens, output_tokens, duration)
+
+
+def model_failure(
+    provider: str = "openai", error_type: str = "timeout", duration: float = 0.7
+) -> ModelCallFailure:
+    return ModelCallFailure(ORIGIN, 1, TIME, 1, "model", provider, error_type, "late", None, duration, 1)
+
+
+def cleared(messages: int = 4, time: float = TIME) -> ContextCleared:
+    return ContextCleared(ORIGIN, 1, time, messages, "seed", 1)
+
+
+def clear_refused(cause: str) -> ClearRefusedEvent:
+    return ClearRefusedEvent(ORIGIN, 1, TIME, 1, cause)
+
+
+def clear_rolled_back() -> ClearRolledBackEvent:
+    return ClearRolledBackEvent(ORIGIN, 1, TIME, 1, "failure", "c1")
+
+
+def dead_letter(cause: str) -> DeadLetter:
+    return DeadLetter(ORIGIN, 1, TIME, 1, "message", cause)
+
+
+def dropped(cause: str) -> MessageDropped:
+    return MessageDropped(ORIGIN, 1, TIME, "m1", cause)
+
+
+def restarted() -> SessionRestarted:
+    return SessionRestarted(ORIGIN, 1, TIME, 1, "ValueError: no")
+
+
+def failed() -> SessionFailed:
+    return SessionFailed(ORIGIN, 1, TIME, "ValueError: no")
+
+
+def stale() -> ToolResultStale:
+    return ToolResultStale(ORIGIN, 1, TIME, 1, "c1", "search", "t1")

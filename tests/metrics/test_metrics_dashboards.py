@@ -1,0 +1,33 @@
+"""The dashboard and the alert rules ask for metrics that there are."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+import exeunt.metrics
+from exeunt.metrics import Metrics
+from tests.metrics import event_makers as make
+from tests.metrics.event_makers import Statistics
+
+FOLDER = Path(exeunt.metrics.__file__).parent / "dashboards"
+
+
+@pytest.mark.parametrize("name", ["exeunt.json", "alerts.yml"])
+def test_a_dashboard_asks_only_for_samples_that_there_are(name: str) -> None:
+    metrics = Metrics(strict=True)
+    metrics.attach(Statistics)
+    metrics.observe("s1", [make.usage(), make.tool_complete()])
+    there = {sample.name for family in metrics.registry.collect() for sample in family.samples}
+    asked = set(re.findall(r"\bexeunt_\w+", (FOLDER / name).read_text(encoding="utf-8")))
+    assert asked
+    assert asked <= there
+
+
+def test_the_dashboard_is_one_that_grafana_can_import() -> None:
+    dashboard = json.loads((FOLDER / "exeunt.json").read_text(encoding="utf-8"))
+    assert dashboard["uid"] == "exeunt"
+    ids = [panel["id"] for panel in dashboard["panels"]]
+    assert ids == sorted(set(ids))
+    assert all(panel["targets"] for panel in dashboard["panels"])

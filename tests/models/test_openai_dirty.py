@@ -1,0 +1,108 @@
+"""Answers that real servers gave and that no server should give: each ends as it must.
+
+The cases are files in `dirty/`: the packets in Latin-1, one character for each byte; a list in place of a text
+is its parts, each a text or [text, times]; a number is a pause in seconds.
+"""
+
+import json
+import pathlib
+from typing import Any
+
+import pytest
+import trio
+
+from exeunt.actors.models import ModelDelta, ModelError, ModelRequest, ModelResponse
+from exeunt.testing.http_double import HttpReply, open_http_double
+from tests.models.openai_support import Said, model_at, tool
+
+CASES = sorted((pathlib.Path(__file__).parent / "dirty").glob("*.json"))
+TOOLS = tuple(
+    map(tool, ("get_weather", "read_file", "write_file", "list_files", "set_level", "set_todos", "get_row"))
+)
+REQUEST = ModelRequest([Said("user", "Go.")], TOOLS)
+
+
+def packet(written: Any) -> bytes | float:
+    if isinstance(written, list):
+        written = "".join(part if isinstance(part, str) else part[0] * part[1] for part in written)
+    return written.encode("latin-1") if isinstance(written, str) else float(written)
+
+
+def reply_of(case: dict[str, Any]) -> HttpReply:
+    return HttpReply(
+        body=[packet(each) for each in case["packets"]],
+        status=case.get("status", 200),
+        content_type=case["content_type"],
+        framing=case["framing"],
+        end=case["end"],
+    )
+
+
+def check_answer(expected: dict[str, Any], answer: ModelResponse) -> None:
+    if expected["outcome"] == "final_text":
+        assert answer.tool_calls == ()
+    if "text" in expected:
+        assert answer.content == expected["text"]
+    if "reasoning" in expected:
+        assert answer.reasoning == expected["reasoning"]
+    if "usage" in expected:
+        assert answer.usage is not None
+        assert expected["usage"] == {"input": answer.usage.input_tokens, "output": answer.usage.output_tokens}
+    if expected["outcome"] == "tool_calls":
+        wanted = [(call["id"] or "", call["name"], call["arguments"]) for call in expected["tool_calls"]]
+        assert [(call.id, call.name, call.arguments) for call in answer.tool_calls] == wanted
+
+
+def check_invalid(case: dict[str, Any], expected: list[dict[str, Any]], answer: ModelResponse) -> None:
+    """The session refuses these calls; the door must hand them on as the model wrote them."""
+    sent = "".join(each.decode("utf-8") for each in map(packet, case["packets"]) if isinstance(each, bytes))
+    assert [call.id for call in answer.tool_calls] == [each["id"] for each in expected]
+    for call, wanted in zip(answer.tool_calls, expected, strict=True):
+        assert call.name.startswith(wanted["name"])
+        # Written once more as JSON, the arguments are what was sent, character for character.
+        assert json.dumps(call.arguments_json, ensure_ascii=False) in sent or not isinstance(call.arguments, dict)
+
+
+@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
+async def test_a_dirty_answer_ends_as_it_must(
+    path: pathlib.Path, autojump_clock: trio.testing.MockClock
+) -> None:
+    # Real seconds for the bytes to cross the socket before the clock may jump.
+    autojump_clock.autojump_threshold = 0.02
+    case = json.loads(path.read_text())
+    expected = case["expected"]
+    seen: list[ModelDelta] = []
+    answer: ModelResponse | None = None
+    failure: ModelError | None = None
+    async with open_http_double(reply_of(case)) as double:
+        model = model_at(double)
+        try:
+            with trio.fail_after(15):
+                if case["stream"]:
+                    async for piece in model.stream(REQUEST):
+                        if isinstance(piece, ModelDelta):
+                            seen.append(piece)
+                        else:
+                            answer = piece
+                else:
+                    answer = await model.complete(REQUEST)
+        except ModelError as error:
+            failure = error
+        await model.aclose()
+        assert len(double.requests) == 1
+    if expected["outcome"] == "error":
+        assert failure is not None, answer
+        assert (failure.kind, failure.retry) == (expected["error"]["kind"], expected["error"]["retry"])
+    else:
+        assert failure is None
+        assert answer is not None
+        check_answer(expected, answer)
+        if expected["outcome"] == "invalid_call":
+            check_invalid(case, expected["invalid"], answer)
+    if "text_seen" in expected:
+        assert "".join(delta.text for delta in seen) == expected["text_seen"]
+    assert (model.statistics().in_flight, model.statistics().pool.in_use) == (0, 0)
+
+
+def test_no_case_is_missing() -> None:
+    assert len(CASES) == 73
