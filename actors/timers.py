@@ -14,16 +14,17 @@ import trio
 class Timers:
     """Calls back after a time. Callbacks run in the timers' task and must not wait."""
 
-    __slots__ = ("_lanes", "_scope", "_wake_at")
+    __slots__ = ("_lanes", "_now", "_scope", "_wake_at")
 
-    def __init__(self) -> None:
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
         self._lanes: dict[float, dict[Callable[[], None], float]] = {}
         self._scope: trio.CancelScope | None = None
         self._wake_at = math.inf
 
     def start(self, seconds: float, callback: Callable[[], None]) -> None:
         """Call *callback* in *seconds*. The same callback may run once per duration: a restart moves it."""
-        deadline = trio.current_time() + seconds
+        deadline = self._now() + seconds
         lane = self._lanes.get(seconds)
         if lane is None:
             lane = self._lanes[seconds] = {}
@@ -50,7 +51,7 @@ class Timers:
             with trio.CancelScope(deadline=self._wake_at) as self._scope:
                 await trio.sleep_forever()
             self._scope = None
-            for callback in self._due(trio.current_time()):
+            for callback in self._due(self._now()):
                 callback()
 
     def _due(self, now: float) -> list[Callable[[], None]]:

@@ -9,7 +9,7 @@ shared machine the numbers themselves move.
 import json
 import sys
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import msgspec
@@ -43,11 +43,15 @@ class Said(msgspec.Struct, frozen=True, gc=False):
 
 REQUEST = ModelRequest([Said("system", "Be brief."), Said("user", "What is the way out?" * 5)])
 
+_MESSAGE = {"role": "assistant", "content": "Exit, left. " * 10}
 _ANSWER = {
-    "id": "a", "object": "chat.completion", "created": 1, "model": "m",
-    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Exit, left. " * 10}, "finish_reason": "stop"}],
+    "id": "a",
+    "object": "chat.completion",
+    "created": 1,
+    "model": "m",
+    "choices": [{"index": 0, "message": _MESSAGE, "finish_reason": "stop"}],
     "usage": {"prompt_tokens": 20, "completion_tokens": 40, "total_tokens": 60},
-}  # fmt: skip
+}
 
 
 def _chunk(delta: dict[str, str], finish: str | None = None) -> dict[str, object]:
@@ -74,7 +78,7 @@ async def serve() -> None:
 
 
 @asynccontextmanager
-async def server() -> AsyncIterator[str]:
+async def server() -> AsyncGenerator[str]:
     """Run `serve` in a child process; yield its base URL."""
     process = await trio.lowlevel.open_process(
         [sys.executable, "-m", "loadtests.bench_model_http", "serve"], stdout=-1
@@ -85,8 +89,9 @@ async def server() -> AsyncIterator[str]:
         yield f"http://127.0.0.1:{port}/v1"
     finally:
         process.kill()
-        await process.wait()
-        await process.stdout.aclose()
+        with trio.move_on_after(5, shield=True):
+            await process.wait()
+            await process.stdout.aclose()
 
 
 async def cpu_per_call(call: Call, at_once: int) -> float:
@@ -120,12 +125,15 @@ async def main() -> None:
 
         async def sdk() -> None:
             await client.chat.completions.create(
-                model="m", messages=[{"role": "user", "content": str(said.content)} for said in REQUEST.messages]
+                model="m",
+                messages=[{"role": "user", "content": str(said.content)} for said in REQUEST.messages],
             )
 
         async def sdk_stream() -> None:
             stream = await client.chat.completions.create(
-                model="m", stream=True, messages=[{"role": "user", "content": str(said.content)} for said in REQUEST.messages]
+                model="m",
+                stream=True,
+                messages=[{"role": "user", "content": str(said.content)} for said in REQUEST.messages],
             )
             await exhaust(stream)
 
@@ -155,7 +163,11 @@ async def main() -> None:
 
 def encoding(size: int, calls: bool) -> float:
     """Return the microseconds to encode a request of *size* messages, a third of them calls if *calls*."""
-    made = (ToolCall("call_1", "look_up", json.dumps({"word": "exit", "languages": ["en", "la"]})),) if calls else ()
+    made = (
+        (ToolCall("call_1", "look_up", json.dumps({"word": "exit", "languages": ["en", "la"]})),)
+        if calls
+        else ()
+    )
     turn = [
         Said("user", "What is the way out?" * 5),
         Said("assistant", "Exit, left. " * 10, made),

@@ -1,8 +1,10 @@
 """The host's clocks."""
 
 import time
+from collections.abc import Callable
 
 import trio
+from trio.testing import MockClock
 
 
 class HostClock:
@@ -14,13 +16,9 @@ class HostClock:
     __slots__ = ("now", "wall")
 
     def __init__(self) -> None:
-        self.now = trio.current_time
-        if isinstance(_run_clock(), trio.testing.MockClock):
-            began, offset = trio.current_time(), time.time()
-            self.wall = lambda: offset + trio.current_time() - began
-        else:
-            self.wall = time.time
-
-
-def _run_clock() -> object:
-    return trio.lowlevel.current_clock()
+        # The clock's own method: trio.current_time() looks the clock up at each call, 0.6 us more.
+        self.now: Callable[[], float] = trio.lowlevel.current_clock().current_time
+        self.wall: Callable[[], float] = time.time
+        if isinstance(trio.lowlevel.current_clock(), MockClock):
+            now, offset = self.now, time.time() - self.now()
+            self.wall = lambda: offset + now()

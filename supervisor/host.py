@@ -54,7 +54,7 @@ class HostCore:
     ) -> None:
         self.nursery = nursery
         self.clock = HostClock()
-        self.timers = Timers()
+        self.timers = Timers(self.clock.now)
         self.turn_slots = Admission(
             running=options.running_turns,
             waiting=options.waiting_turns,
@@ -193,6 +193,10 @@ class HostCore:
         if actor.status == "closed" and self._actors.get(actor.id) is actor:
             del self._actors[actor.id]
             self._stored[actor.id] = actor.options
+
+    def actors(self) -> Sequence[SessionActor]:
+        """Return the actors in memory: for the testing kit, which looks into them."""
+        return list(self._actors.values())
 
     # --- What the actors need (exeunt.actors.ports.Host) ----------------------------------------------------
 

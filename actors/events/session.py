@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from exeunt.actors.events.envelope import EphemeralEvent, Event
+from exeunt.actors.models import Role
 
 
 class SessionStart(Event, frozen=True, gc=False):
@@ -66,7 +67,7 @@ class ContextCleared(Event, frozen=True, gc=False):
     """
 
     type: ClassVar[str] = "session.context_cleared"
-    role: ClassVar = "user"
+    role: ClassVar[Role] = "user"
     tool_calls: ClassVar[tuple[()]] = ()
     tool_call_id: ClassVar[None] = None
 

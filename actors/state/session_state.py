@@ -47,7 +47,7 @@ class Pending(msgspec.Struct, frozen=True, gc=False):
 class SessionState:
     """The fold of a session's log. `apply` is the only way to change it."""
 
-    __slots__ = ("clears_in_a_row", "context", "last_id", "open_calls", "queue", "seq", "steering", "step", "turn_id")
+    __slots__ = ("call_ids", "clears_in_a_row", "context", "last_id", "open_calls", "queue", "seq", "steering", "step", "turn_id")
 
     def __init__(self) -> None:
         self.seq = 0
@@ -61,6 +61,8 @@ class SessionState:
         self.step: AssistantTurnStart | None = None
         self.open_calls: dict[str, ToolExecutionStart] | None = None
         self.clears_in_a_row = 0
+        self.call_ids: list[str] | None = None
+        """Ids of the calls in the context. A list: looking for one is rare work, and 8 bytes an id are little."""
 
     @classmethod
     def replay(cls, events: Iterable[Event]) -> Self:
@@ -169,6 +171,14 @@ def _turn_end(state: SessionState, event: TurnEnd) -> None:
         state.queue.appendleft(first)
 
 
+def _assistant(state: SessionState, event: AssistantMessage) -> None:
+    if event.tool_calls:
+        if state.call_ids is None:
+            state.call_ids = []
+        state.call_ids.extend(call.id for call in event.tool_calls)
+    state.context = state.context.with_event(event)
+
+
 def _call_start(state: SessionState, event: ToolExecutionStart) -> None:
     if state.open_calls is None:
         state.open_calls = {}
@@ -185,6 +195,7 @@ def _call_end(state: SessionState, event: ToolExecutionComplete) -> None:
 
 def _cleared(state: SessionState, event: ContextCleared) -> None:
     state.clears_in_a_row = state.clears_in_a_row + 1 if event.only_clears else 0
+    state.call_ids = None
     state.context = state.context.with_event(event)
 
 
@@ -194,7 +205,7 @@ _FOLDS: dict[type[Event], Callable[[SessionState, Any], None]] = {
     MessageDropped: _dropped,
     UserMessage: _user,
     AssistantTurnStart: _step_start,
-    AssistantMessage: _context,
+    AssistantMessage: _assistant,
     ToolExecutionStart: _call_start,
     ToolExecutionComplete: _call_end,
     AssistantTurnEnd: _step_end,

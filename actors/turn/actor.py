@@ -17,7 +17,7 @@ from typing import Any
 import outcome
 
 from exeunt.actors.activities.activity import Activity, drive
-from exeunt.actors.events import EphemeralEvent, Event, Origin
+from exeunt.actors.events import Event, Origin
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.ports import Host, SessionLog
 from exeunt.actors.state import SessionState
@@ -39,8 +39,10 @@ class SessionActor:
         "_ephemeral",
         "_inbox",
         "_objects",
+        "_persisted",
         "_starts",
         "_wakeups",
+        "_wall",
         "active",
         "aftermath",
         "approved_tools",
@@ -105,7 +107,9 @@ class SessionActor:
         self.subscribers: tuple[Callable[[Event], object], ...] = ()
         self._inbox: deque[Entry] | None = None
         self._draining = False
+        self._wall = host.clock.wall
         self._collected: list[Event] = []
+        self._persisted: list[Event] = []
         self._wakeups: list[tuple[Waiter, outcome.Outcome[Any]]] = []
         self._starts: list[Activity] = []
         self._continuing = False
@@ -208,12 +212,13 @@ class SessionActor:
     def emit(self, event: type[Event], *payload: Any) -> Any:
         """Make the next event of this session, fold it, and show it when the handler has returned."""
         state = self.state
-        if issubclass(event, EphemeralEvent):
+        if event.ephemeral:
             self._ephemeral += 1
-            made: Event = event(self.origin, state.seq, self.host.clock.wall(), self._ephemeral, *payload)
+            made: Any = event(self.origin, state.seq, self._wall(), self._ephemeral, *payload)
         else:
-            made = event(self.origin, state.seq + 1, self.host.clock.wall(), *payload)
+            made = event(self.origin, state.seq + 1, self._wall(), *payload)
             state.apply(made)
+            self._persisted.append(made)
         self._collected.append(made)
         return made
 
@@ -228,6 +233,7 @@ class SessionActor:
     def discard(self) -> None:
         """Forget what a handler that raised had collected."""
         self._collected.clear()
+        self._persisted.clear()
         self._wakeups.clear()
         self._starts.clear()
 
@@ -245,10 +251,9 @@ class SessionActor:
 
     def apply(self) -> None:
         """Log and show what was collected, wake who waits, run what was started. For `put` and the recovery."""
-        collected, starts, wakeups = self._collected, self._starts, self._wakeups
-        if collected:
-            self._collected = []
-            self._publish(collected)
+        if self._collected:
+            self._publish()
+        wakeups, starts = self._wakeups, self._starts
         if wakeups:
             self._wakeups = []
             for waiter, result in wakeups:
@@ -262,9 +267,11 @@ class SessionActor:
                     # A name of our own saves trio the making of one.
                     self.host.nursery.start_soon(drive, activity, name="exeunt activity")
 
-    def _publish(self, events: list[Event]) -> None:
-        persisted = [event for event in events if not event.ephemeral]
+    def _publish(self) -> None:
+        events, persisted = self._collected, self._persisted
+        self._collected = []
         if persisted:
+            self._persisted = []
             self.log.append(persisted)
         host = self.host
         for observer in host.observers:

@@ -24,7 +24,7 @@ NOT_STARTED = CallEnd(Outcome.CANCELLED, INTERRUPTED_TEXT, "cancelled before it 
 
 def open_batch(actor: SessionActor, turn: Turn, message_id: str, content: str, answer: ModelResponse) -> None:
     """Log the answer and its calls, and let them go: all at once, but for sequential ones."""
-    calls = _legal_calls(actor, turn, answer.tool_calls)
+    calls = _legal_calls(actor, answer.tool_calls)
     reasoning = encodable(answer.reasoning) if answer.reasoning else ""
     actor.emit(AssistantMessage, content, turn.turn_id, message_id, calls, reasoning)
     now = actor.host.clock.now()
@@ -45,22 +45,21 @@ def emit_start(actor: SessionActor, call: Call) -> None:
     )
 
 
-def _legal_calls(actor: SessionActor, turn: Turn, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
+def _legal_calls(actor: SessionActor, calls: tuple[ToolCall, ...]) -> tuple[ToolCall, ...]:
     """Give each call an id that no other call of the context has, and texts that can be encoded.
 
     Models send no id, the same one twice, or the one of an earlier batch; a context with such ids is refused by
     strict providers for ever.
     """
-    if turn.call_ids is None:
-        turn.call_ids = {call.id for message in actor.context.messages for call in message.tool_calls}
-    known = turn.call_ids
+    known = actor.state.call_ids or ()
+    fresh: list[str] = []
     legal = []
     for call in calls:
         name, arguments = encodable(call.name), encodable(call.arguments_json)
         call_id = encodable(call.id)
-        if not call_id or call_id in known:
+        if not call_id or call_id in known or call_id in fresh:
             call_id = f"call_{actor.new_id()}"
-        known.add(call_id)
+        fresh.append(call_id)
         if call_id is not call.id or name is not call.name or arguments is not call.arguments_json:
             call = ToolCall(call_id, name, arguments)
         legal.append(call)

@@ -94,7 +94,6 @@ class Turn:
         "actor",
         "answer",
         "batch",
-        "call_ids",
         "cancelled_calls",
         "cause",
         "delivery",
@@ -141,8 +140,6 @@ class Turn:
         self.tokens = 0
         self.plain_calls = 0
         """Calls that were no clears."""
-        self.call_ids: set[str] | None = None
-        """Ids of the calls in the context, once a batch needed to know."""
         self.batch: Batch | None = None
         self.activity: Activity | None = None
         """What it waits for, in the phases of hooks and model."""

@@ -2,7 +2,8 @@
 
 Reading order: `replies` (the words of a script), `scripted` (the model that plays it), `invariants` (what
 holds in every request and every stream of events), `doubles` (handlers, clients and readers that misbehave),
-`virtual_time` (hours in milliseconds, races that can be repeated).
+`virtual_time` (hours in milliseconds, races that can be repeated),
+`checked_host` (a host that checks all of this by itself).
 
     async def test_a_tool_is_called(autojump_clock):
         model = ScriptedModel([call("look_up", word="exit"), "They leave."])
@@ -11,6 +12,7 @@ holds in every request and every stream of events), `doubles` (handlers, clients
         model.verify()
 """
 
+from exeunt.testing.checked_host import checked_host
 from exeunt.testing.doubles import (
     Failing,
     Gate,
@@ -57,6 +59,7 @@ __all__ = [
     "Traced",
     "after",
     "call",
+    "checked_host",
     "check_request",
     "describe_messages",
     "fail",

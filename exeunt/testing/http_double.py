@@ -3,7 +3,7 @@
 import ssl
 import struct
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from socket import SO_LINGER, SOL_SOCKET
 from typing import Any, Literal
@@ -95,7 +95,13 @@ class HttpDouble:
         for stream in list(self._open):
             await stream.aclose()
 
-    async def _serve(self, tcp: trio.SocketStream, ssl_context: ssl.SSLContext | None) -> None:
+    async def send(self, data: bytes) -> None:
+        """Send bytes that no request asked for on each open connection; without TLS only."""
+        for stream in list(self._open):
+            await stream.send_all(data)
+
+    async def serve_connection(self, tcp: trio.SocketStream, ssl_context: ssl.SSLContext | None) -> None:
+        """Answer the requests of one connection until one of the sides ends it."""
         self.connections += 1
         number = self.connections
         self._open.add(tcp)
@@ -128,26 +134,24 @@ class HttpDouble:
 @asynccontextmanager
 async def open_http_double(
     *replies: Script, ssl_context: ssl.SSLContext | None = None, tunnels: bool = False
-) -> AsyncIterator[HttpDouble]:
+) -> AsyncGenerator[HttpDouble]:
     """Serve on a free port of 127.0.0.1 while the context is open; then cut all connections."""
     double = HttpDouble(replies, tunnels=tunnels)
 
     async def handler(stream: trio.SocketStream) -> None:
-        await double._serve(stream, ssl_context)
+        await double.serve_connection(stream, ssl_context)
 
     async with trio.open_nursery() as nursery:
         listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
         double.port = listeners[0].socket.getsockname()[1]
-        nursery.start_soon(trio.serve_listeners, handler, listeners)
+        await nursery.start(trio.serve_listeners, handler, listeners)
         try:
             yield double
         finally:
             nursery.cancel_scope.cancel()
 
 
-async def _read_request(
-    stream: trio.abc.Stream, buffer: bytearray, connection: int
-) -> HttpRequest | None:
+async def _read_request(stream: trio.abc.Stream, buffer: bytearray, connection: int) -> HttpRequest | None:
     while (end := buffer.find(b"\r\n\r\n")) < 0:
         data = await stream.receive_some()
         if not data or len(buffer) > _MAX_HEAD:

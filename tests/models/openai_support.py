@@ -28,7 +28,11 @@ HELLO = ModelRequest([Said("system", "Be brief."), Said("user", "Hello")])
 
 def completion(content: str | None = "Hi.", **message: Any) -> bytes:
     """The body of a whole answer."""
-    choice = {"index": 0, "message": {"role": "assistant", "content": content, **message}, "finish_reason": "stop"}
+    choice = {
+        "index": 0,
+        "message": {"role": "assistant", "content": content, **message},
+        "finish_reason": "stop",
+    }
     usage = {"prompt_tokens": 3, "completion_tokens": 1}
     return msgspec.json.encode({"object": "chat.completion", "choices": [choice], "usage": usage})
 

@@ -36,15 +36,18 @@ async def test_calls_one_after_the_other_use_one_connection() -> None:
 
 async def test_a_connection_whose_stream_ends_a_little_later_is_kept() -> None:
     late = HttpReply(
-        body=[*STREAM.packets[:-1], b"data: [DONE]\n\n"], content_type="text/event-stream", framing="chunked", last_chunk=False
+        body=[*STREAM.packets[:-1], b"data: [DONE]\n\n"],
+        content_type="text/event-stream",
+        framing="chunked",
+        last_chunk=False,
     )
     async with open_http_double(late, FINE) as double:
         model = model_at(double)
         await streamed(model)
         assert model.statistics().pool.idle == 1
         # The end of the chunked body arrives after the answer was given.
-        (stream,) = double._open
-        await stream.send_all(b"0\r\n\r\n")
+        await wait_all_tasks_blocked()
+        await double.send(b"0\r\n\r\n")
         await wait_all_tasks_blocked()
         await model.complete(HELLO)
         pool = model.statistics().pool
@@ -57,7 +60,9 @@ async def test_a_stream_that_does_not_end_after_its_end_marker_costs_its_connect
     autojump_clock: MockClock,
 ) -> None:
     slow(autojump_clock)
-    endless = HttpReply(body=[*STREAM.packets, 20.0, b": still here\n\n"], content_type="text/event-stream", framing="chunked")
+    endless = HttpReply(
+        body=[*STREAM.packets, 20.0, b": still here\n\n"], content_type="text/event-stream", framing="chunked"
+    )
     async with open_http_double(endless, FINE) as double:
         model = model_at(double)
         start = trio.current_time()
@@ -72,7 +77,9 @@ async def test_an_answer_is_complete_with_its_finish_reason_though_the_stream_ha
     autojump_clock: MockClock,
 ) -> None:
     slow(autojump_clock)
-    hanging = HttpReply(body=[*STREAM.packets[:-1], 500.0], content_type="text/event-stream", framing="chunked")
+    hanging = HttpReply(
+        body=[*STREAM.packets[:-1], 500.0], content_type="text/event-stream", framing="chunked"
+    )
     async with open_http_double(hanging) as double:
         model = model_at(double)
         start = trio.current_time()
@@ -142,7 +149,9 @@ async def test_a_request_is_not_sent_again_once_an_answer_began() -> None:
 
 
 async def test_a_cancelled_call_closes_its_own_connection_only() -> None:
-    hanging = HttpReply(body=[b"data: " + b"{}" + b"\n\n", 1e6], content_type="text/event-stream", framing="chunked")
+    hanging = HttpReply(
+        body=[b"data: " + b"{}" + b"\n\n", 1e6], content_type="text/event-stream", framing="chunked"
+    )
     async with open_http_double(FINE, hanging, FINE) as double:
         model = model_at(double)
         await model.complete(HELLO)
@@ -251,7 +260,9 @@ async def test_a_server_that_hangs_up_between_two_answers_never_costs_a_call() -
     assert (double.connections, model.statistics().failures) == (5, 0)
 
 
-@pytest.mark.parametrize("limits", [{"max_connections": 0}, {"max_idle": -1}, {"idle_expiry": 0}, {"idle_expiry": float("inf")}])
+@pytest.mark.parametrize(
+    "limits", [{"max_connections": 0}, {"max_idle": -1}, {"idle_expiry": 0}, {"idle_expiry": float("inf")}]
+)
 def test_limits_that_cannot_work_are_refused(limits: dict[str, float]) -> None:
     with pytest.raises(InvalidConfiguration):
         PoolLimits(**limits)  # type: ignore[arg-type]

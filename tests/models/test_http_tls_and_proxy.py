@@ -25,19 +25,23 @@ def authority() -> trustme.CA:
 @pytest.fixture
 def server(authority: trustme.CA) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("127.0.0.1", "localhost").configure_cert(context)
+    authority.issue_cert("127.0.0.1", "localhost").configure_cert(context)  # pyright: ignore[reportUnknownMemberType]
     return context
 
 
 @pytest.fixture
 def trusting(authority: trustme.CA) -> ssl.SSLContext:
     context = ssl.create_default_context()
-    authority.configure_trust(context)
+    authority.configure_trust(context)  # pyright: ignore[reportUnknownMemberType]
     return context
 
 
-def model_by_tls(port: int, context: ssl.SSLContext | None, host: str = "127.0.0.1", proxy: str | None = None) -> OpenAIModel:
-    return OpenAIModel("m", base_url=f"https://{host}:{port}/v1", ssl_context=context, proxy=proxy, trust_env=False)
+def model_by_tls(
+    port: int, context: ssl.SSLContext | None, host: str = "127.0.0.1", proxy: str | None = None
+) -> OpenAIModel:
+    return OpenAIModel(
+        "m", base_url=f"https://{host}:{port}/v1", ssl_context=context, proxy=proxy, trust_env=False
+    )
 
 
 async def test_calls_share_a_connection_by_tls(server: ssl.SSLContext, trusting: ssl.SSLContext) -> None:
@@ -60,9 +64,11 @@ async def test_a_certificate_that_nobody_vouches_for_is_refused(server: ssl.SSLC
     assert double.requests == []
 
 
-async def test_a_certificate_of_another_host_is_refused(authority: trustme.CA, trusting: ssl.SSLContext) -> None:
+async def test_a_certificate_of_another_host_is_refused(
+    authority: trustme.CA, trusting: ssl.SSLContext
+) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("example.org").configure_cert(context)
+    authority.issue_cert("example.org").configure_cert(context)  # pyright: ignore[reportUnknownMemberType]
     async with open_http_double(FINE, ssl_context=context) as double:
         with pytest.raises(ModelError) as caught:
             await model_by_tls(double.port, trusting).complete(HELLO)
@@ -90,7 +96,9 @@ async def test_a_server_without_tls_is_a_typed_error(trusting: ssl.SSLContext) -
 async def test_a_request_that_a_dead_tls_connection_took_is_sent_once_more(
     server: ssl.SSLContext, trusting: ssl.SSLContext
 ) -> None:
-    async with open_http_double(FINE, HttpReply(framing="raw", end="reset"), FINE, ssl_context=server) as double:
+    async with open_http_double(
+        FINE, HttpReply(framing="raw", end="reset"), FINE, ssl_context=server
+    ) as double:
         model = model_by_tls(double.port, trusting)
         await model.complete(HELLO)
         await model.complete(HELLO)
@@ -113,7 +121,11 @@ async def test_a_cancelled_call_by_tls_leaves_the_client_usable(
 
 async def test_a_proxy_is_asked_by_the_whole_url() -> None:
     async with open_http_double(FINE) as proxy:
-        model = OpenAIModel("m", base_url="http://model.test/v1?api-version=1", proxy=f"http://ann:p%40ss@127.0.0.1:{proxy.port}")
+        model = OpenAIModel(
+            "m",
+            base_url="http://model.test/v1?api-version=1",
+            proxy=f"http://ann:p%40ss@127.0.0.1:{proxy.port}",
+        )
         await model.complete(HELLO)
         await model.aclose()
     (request,) = proxy.requests
@@ -140,7 +152,11 @@ async def test_a_proxy_gives_a_tunnel_for_tls(server: ssl.SSLContext, trusting: 
 
 @pytest.mark.parametrize(
     ("status", "kind", "retry"),
-    [(407, ModelErrorKind.AUTHENTICATION, False), (403, ModelErrorKind.CONNECTION_LOST, False), (502, ModelErrorKind.CONNECTION_LOST, True)],
+    [
+        (407, ModelErrorKind.AUTHENTICATION, False),
+        (403, ModelErrorKind.CONNECTION_LOST, False),
+        (502, ModelErrorKind.CONNECTION_LOST, True),
+    ],
 )
 async def test_a_proxy_that_gives_no_tunnel_is_a_typed_error(
     status: int, kind: ModelErrorKind, retry: bool, trusting: ssl.SSLContext

@@ -1,6 +1,6 @@
 """The host's own `AsyncOpenAI` object as a model."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 
 import openai
@@ -18,10 +18,14 @@ STREAM = event_stream(chunk({"content": "Hi"}), chunk({"content": "!"}), chunk({
 
 
 @asynccontextmanager
-async def adapted(*replies: Script, timeouts: Timeouts | None = None) -> AsyncIterator[tuple[HttpDouble, OpenAIClientModel]]:
+async def adapted(
+    *replies: Script, timeouts: Timeouts | None = None
+) -> AsyncGenerator[tuple[HttpDouble, OpenAIClientModel]]:
     async with (
         open_http_double(*replies) as double,
-        openai.AsyncOpenAI(api_key="k", base_url=f"http://127.0.0.1:{double.port}/v1", max_retries=5) as client,
+        openai.AsyncOpenAI(
+            api_key="k", base_url=f"http://127.0.0.1:{double.port}/v1", max_retries=5
+        ) as client,
     ):
         yield double, OpenAIClientModel(client, "m", timeouts=timeouts)
 
@@ -39,7 +43,10 @@ async def test_a_whole_answer_is_read() -> None:
 
 async def test_a_streamed_answer_comes_in_pieces_and_then_whole() -> None:
     async with adapted(STREAM) as (_, model):
-        assert await streamed(model) == ([ModelDelta("Hi"), ModelDelta("!")], ModelResponse("Hi!", (), "stop"))
+        assert await streamed(model) == (
+            [ModelDelta("Hi"), ModelDelta("!")],
+            ModelResponse("Hi!", (), "stop"),
+        )
 
 
 @pytest.mark.parametrize("stream", [False, True])
@@ -49,7 +56,12 @@ async def test_a_status_is_the_same_error_as_without_the_client_and_not_tried_ag
         with pytest.raises(ModelError) as caught:
             await (streamed(model) if stream else model.complete(HELLO))
     error = caught.value
-    assert (error.kind, error.retry, error.status, error.retry_after) == (ModelErrorKind.RATE_LIMITED, True, 429, 2.5)
+    assert (error.kind, error.retry, error.status, error.retry_after) == (
+        ModelErrorKind.RATE_LIMITED,
+        True,
+        429,
+        2.5,
+    )
     assert str(error) == "status 429: slow down"
     assert len(double.requests) == 1
 
@@ -58,8 +70,14 @@ async def test_a_status_is_the_same_error_as_without_the_client_and_not_tried_ag
     ("reply", "kind"),
     [
         (HttpReply(framing="raw", end="close"), ModelErrorKind.CONNECTION_LOST),
-        (HttpReply(body=b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", framing="raw", end="close"), ModelErrorKind.CONNECTION_LOST),
-        (HttpReply(body=b"no gzip", headers=[("Content-Encoding", "gzip")]), ModelErrorKind.MALFORMED_RESPONSE),
+        (
+            HttpReply(body=b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{", framing="raw", end="close"),
+            ModelErrorKind.CONNECTION_LOST,
+        ),
+        (
+            HttpReply(body=b"no gzip", headers=[("Content-Encoding", "gzip")]),
+            ModelErrorKind.MALFORMED_RESPONSE,
+        ),
         (HttpReply(body=b"<html>"), ModelErrorKind.MISCONFIGURED_ENDPOINT),
     ],
 )
@@ -84,12 +102,12 @@ async def test_each_wait_is_bounded(body: list[bytes | float], autojump_clock: M
 
 
 async def test_a_stream_that_is_closed_early_leaves_nothing_behind() -> None:
-    hanging = HttpReply(body=[STREAM.packets[0], 1e6], content_type="text/event-stream", framing="chunked")  # type: ignore[list-item]
+    hanging = HttpReply(body=[STREAM.packets[0], 1e6], content_type="text/event-stream", framing="chunked")
     async with adapted(hanging, STREAM) as (_, model):
         stream = model.stream(HELLO)
         assert await anext(stream) == ModelDelta("Hi")
         with trio.fail_after(2):
-            await stream.aclose()  # type: ignore[attr-defined]
+            await stream.aclose()
         assert (await streamed(model))[1].content == "Hi!"
 
 

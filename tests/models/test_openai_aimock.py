@@ -6,7 +6,7 @@ The package is installed into `.cache/aimock` when it is not there yet. Without 
 import json
 import shutil
 import subprocess
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -28,9 +28,19 @@ LARGEST_INSTALL = 50.0
 
 FIXTURES = {
     "fixtures": [
-        {"match": {"userMessage": "limit"}, "response": {"error": {"message": "slow down", "type": "rate_limit_error"}, "status": 429}},
-        {"match": {"userMessage": "cut"}, "response": {"content": "A long answer that is cut off. " * 20}, "truncateAfterChunks": 3},
-        {"match": {"userMessage": "long"}, "response": {"content": "Gr\u00fc\u00dfe \u6771\u4eac \U0001f600! " * 50}},
+        {
+            "match": {"userMessage": "limit"},
+            "response": {"error": {"message": "slow down", "type": "rate_limit_error"}, "status": 429},
+        },
+        {
+            "match": {"userMessage": "cut"},
+            "response": {"content": "A long answer that is cut off. " * 20},
+            "truncateAfterChunks": 3,
+        },
+        {
+            "match": {"userMessage": "long"},
+            "response": {"content": "Gr\u00fc\u00dfe \u6771\u4eac \U0001f600! " * 50},
+        },
         {
             "match": {"userMessage": "weather", "hasToolResult": False},
             "response": {
@@ -40,7 +50,10 @@ FIXTURES = {
                 ]
             },
         },
-        {"match": {"userMessage": "weather", "hasToolResult": True}, "response": {"content": "Cold in both."}},
+        {
+            "match": {"userMessage": "weather", "hasToolResult": True},
+            "response": {"content": "Cold in both."},
+        },
         {"match": {"userMessage": "hello"}, "response": {"content": "Hello! How can I help you?"}},
     ]
 }
@@ -64,7 +77,7 @@ def installed() -> Path:
 
 
 @asynccontextmanager
-async def aimock(folder: Path) -> AsyncIterator[OpenAIModel]:
+async def aimock(folder: Path) -> AsyncGenerator[OpenAIModel]:
     fixtures = folder / "fixtures.json"
     fixtures.write_text(json.dumps(FIXTURES))
     # A port that is free now: the program prints the one it was given, so it cannot choose.
@@ -73,7 +86,18 @@ async def aimock(folder: Path) -> AsyncIterator[OpenAIModel]:
     port: int = listener.getsockname()[1]
     listener.close()
     program = await trio.to_thread.run_sync(installed)
-    command = ["node", str(program), "-p", str(port), "-f", str(fixtures), "--log-level", "silent", "--latency", "1"]
+    command = [
+        "node",
+        str(program),
+        "-p",
+        str(port),
+        "-f",
+        str(fixtures),
+        "--log-level",
+        "silent",
+        "--latency",
+        "1",
+    ]
     async with trio.open_nursery() as nursery:
         process: trio.Process = await nursery.start(trio.run_process, command)
         with trio.fail_after(15):
@@ -109,7 +133,10 @@ async def test_a_server_of_others_understands_us_and_we_it(tmp_path: Path) -> No
         for call in (model.complete(said("weather")), streamed(model, said("weather"))):
             result = await call
             answer = result[1] if isinstance(result, tuple) else result
-            assert [each.arguments for each in answer.tool_calls] == [{"city": "Oslo"}, {"city": "\u6771\u4eac"}]
+            assert [each.arguments for each in answer.tool_calls] == [
+                {"city": "Oslo"},
+                {"city": "\u6771\u4eac"},
+            ]
             assert {each.name for each in answer.tool_calls} == {"get_weather"}
         results = [Said("tool", "cold", (), each.id) for each in answer.tool_calls]
         history = [*said("weather").messages, Said("assistant", "", answer.tool_calls), *results]

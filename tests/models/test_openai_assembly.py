@@ -19,7 +19,9 @@ def piece(arguments: Any = None, *, index: Any = None, id: Any = None, name: Any
     return {key: value for key, value in call.items() if value is not None}
 
 
-def assemble(*pieces: dict[str, Any] | list[dict[str, Any]], finish: str | None = "tool_calls") -> ModelResponse:
+def assemble(
+    *pieces: dict[str, Any] | list[dict[str, Any]], finish: str | None = "tool_calls"
+) -> ModelResponse:
     assembly = Assembly(TOOLS)
     for each in pieces:
         assembly.add_delta({"tool_calls": each if isinstance(each, list) else [each]}, None)
@@ -32,7 +34,10 @@ def calls(answer: ModelResponse) -> list[tuple[str, str, str]]:
 
 
 def test_two_calls_at_one_index_without_ids_are_two_calls() -> None:
-    one, two = piece('{"city":"Oslo"}', index=0, name="get_weather"), piece('{"city":"Lima"}', index=0, name="get_weather")
+    one, two = (
+        piece('{"city":"Oslo"}', index=0, name="get_weather"),
+        piece('{"city":"Lima"}', index=0, name="get_weather"),
+    )
     assert calls(assemble(one, two)) == [
         ("", "get_weather", '{"city":"Oslo"}'),
         ("", "get_weather", '{"city":"Lima"}'),
@@ -40,7 +45,9 @@ def test_two_calls_at_one_index_without_ids_are_two_calls() -> None:
 
 
 def test_two_calls_at_one_index_without_ids_and_arguments_are_two_calls() -> None:
-    answer = assemble(piece(index=0, name="list_files"), piece('{"city":"Oslo"}', index=0, name="get_weather"))
+    answer = assemble(
+        piece(index=0, name="list_files"), piece('{"city":"Oslo"}', index=0, name="get_weather")
+    )
     assert calls(answer) == [("", "list_files", "{}"), ("", "get_weather", '{"city":"Oslo"}')]
 
 
@@ -55,7 +62,9 @@ def test_a_name_and_an_id_with_each_piece_make_one_call() -> None:
 
 
 def test_one_id_for_two_different_calls_makes_two_calls() -> None:
-    one, two = (piece(f'{{"city":"{city}"}}', index=0, id="a", name="get_weather") for city in ("Oslo", "Lima"))
+    one, two = (
+        piece(f'{{"city":"{city}"}}', index=0, id="a", name="get_weather") for city in ("Oslo", "Lima")
+    )
     assert [call[2] for call in calls(assemble(one, two))] == ['{"city":"Oslo"}', '{"city":"Lima"}']
 
 
@@ -74,7 +83,9 @@ def test_pieces_without_index_find_their_call_by_id() -> None:
 
 
 def test_an_empty_object_before_the_arguments_is_a_place_holder() -> None:
-    answer = assemble(piece("{}", index=0, id="a", name="get_weather"), piece('{"city":', index=0), piece("1}", index=0))
+    answer = assemble(
+        piece("{}", index=0, id="a", name="get_weather"), piece('{"city":', index=0), piece("1}", index=0)
+    )
     assert calls(answer) == [("a", "get_weather", '{"city":1}')]
 
 
@@ -91,7 +102,9 @@ def test_the_old_form_of_a_call_is_a_call() -> None:
 
 def test_calls_of_a_whole_message_are_never_merged() -> None:
     assembly = Assembly(TOOLS)
-    assembly.add_message({"tool_calls": [piece("{", index=0, name="list_files"), piece("}", index=0)]}, "tool_calls")
+    assembly.add_message(
+        {"tool_calls": [piece("{", index=0, name="list_files"), piece("}", index=0)]}, "tool_calls"
+    )
     assert calls(assembly.result(complete=True)) == [("", "list_files", "{"), ("", "", "}")]
 
 
@@ -114,11 +127,21 @@ def test_half_a_surrogate_pair_waits_for_its_other_half() -> None:
         ({"content": "x"}, "content_filter", True, ModelErrorKind.CONTENT_FILTERED),
         ({"content": "x"}, "error", True, ModelErrorKind.SERVER_ERROR),
         ({"content": ""}, "length", True, ModelErrorKind.OUTPUT_LIMIT),
-        ({"tool_calls": [piece('{"a', index=0, name="get_weather")]}, "length", True, ModelErrorKind.OUTPUT_LIMIT),
+        (
+            {"tool_calls": [piece('{"a', index=0, name="get_weather")]},
+            "length",
+            True,
+            ModelErrorKind.OUTPUT_LIMIT,
+        ),
         ({"content": " \n"}, "stop", True, ModelErrorKind.EMPTY_ANSWER),
         ({"reasoning": "hm"}, "stop", True, ModelErrorKind.EMPTY_ANSWER),
         ({"content": "x"}, None, False, ModelErrorKind.TRUNCATED_STREAM),
-        ({"tool_calls": [piece('{"a', index=0, name="get_weather")]}, None, False, ModelErrorKind.TRUNCATED_STREAM),
+        (
+            {"tool_calls": [piece('{"a', index=0, name="get_weather")]},
+            None,
+            False,
+            ModelErrorKind.TRUNCATED_STREAM,
+        ),
     ],
 )
 def test_an_answer_of_no_use_is_an_error(
@@ -138,14 +161,23 @@ def test_a_text_that_the_output_limit_cut_is_an_answer() -> None:
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-5, 5) | st.text("ab\\\"\ud83d\u00e9", max_size=3),
+    st.none() | st.booleans() | st.integers(-5, 5) | st.text('ab\\"\ud83d\u00e9', max_size=3),
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text("ab", max_size=2), inner, max_size=2),
     max_leaves=4,
 )
 
 
-@given(st.lists(st.tuples(st.sampled_from(TOOLS), st.dictionaries(st.text("ab", max_size=2), JSON, max_size=3)), min_size=1, max_size=4), st.data())
-def test_interleaved_calls_come_out_as_they_went_in(made: list[tuple[str, dict[str, Any]]], data: st.DataObject) -> None:
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(TOOLS), st.dictionaries(st.text("ab", max_size=2), JSON, max_size=3)),
+        min_size=1,
+        max_size=4,
+    ),
+    st.data(),
+)
+def test_interleaved_calls_come_out_as_they_went_in(
+    made: list[tuple[str, dict[str, Any]]], data: st.DataObject
+) -> None:
     queues: list[list[dict[str, Any]]] = []
     for number, (name, arguments) in enumerate(made):
         text = json.dumps(arguments)
@@ -168,19 +200,32 @@ def test_interleaved_calls_come_out_as_they_went_in(made: list[tuple[str, dict[s
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["index", "id", "function", "name", "arguments", "type", "text", "thinking"]), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(["index", "id", "function", "name", "arguments", "type", "text", "thinking"]),
+            inner,
+            max_size=4,
+        )
+    ),
     max_leaves=8,
 )
 
 
 @given(
     st.lists(
-        st.dictionaries(st.sampled_from(["content", "tool_calls", "function_call", "reasoning", "refusal"]), ANYTHING, max_size=4),
+        st.dictionaries(
+            st.sampled_from(["content", "tool_calls", "function_call", "reasoning", "refusal"]),
+            ANYTHING,
+            max_size=4,
+        ),
         max_size=5,
     ),
     ANYTHING,
 )
-def test_whatever_comes_the_end_is_an_answer_or_a_typed_error(deltas: list[dict[str, Any]], finish: Any) -> None:
+def test_whatever_comes_the_end_is_an_answer_or_a_typed_error(
+    deltas: list[dict[str, Any]], finish: Any
+) -> None:
     assembly = Assembly(TOOLS)
     try:
         for delta in deltas:
@@ -188,5 +233,9 @@ def test_whatever_comes_the_end_is_an_answer_or_a_typed_error(deltas: list[dict[
         answer = assembly.result(complete=True)
     except ModelError:
         return
-    for text in (answer.content, answer.reasoning, *(call.name + call.arguments_json for call in answer.tool_calls)):
+    for text in (
+        answer.content,
+        answer.reasoning,
+        *(call.name + call.arguments_json for call in answer.tool_calls),
+    ):
         text.encode()

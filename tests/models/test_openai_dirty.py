@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from exeunt.actors.models import ModelDelta, ModelError, ModelRequest, ModelResponse
+from exeunt.models.openai.jsontext import is_list
 from exeunt.testing.http_double import HttpReply, open_http_double
 from tests.models.openai_support import Said, model_at, tool
 
@@ -23,9 +25,14 @@ REQUEST = ModelRequest([Said("user", "Go.")], TOOLS)
 
 
 def packet(written: Any) -> bytes | float:
-    if isinstance(written, list):
+    if is_list(written):
         written = "".join(part if isinstance(part, str) else part[0] * part[1] for part in written)
     return written.encode("latin-1") if isinstance(written, str) else float(written)
+
+
+def read(path: pathlib.Path) -> dict[str, Any]:
+    case: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return case
 
 
 def reply_of(case: dict[str, Any]) -> HttpReply:
@@ -60,16 +67,15 @@ def check_invalid(case: dict[str, Any], expected: list[dict[str, Any]], answer: 
     for call, wanted in zip(answer.tool_calls, expected, strict=True):
         assert call.name.startswith(wanted["name"])
         # Written once more as JSON, the arguments are what was sent, character for character.
-        assert json.dumps(call.arguments_json, ensure_ascii=False) in sent or not isinstance(call.arguments, dict)
+        assert json.dumps(call.arguments_json, ensure_ascii=False) in sent or not isinstance(
+            call.arguments, dict
+        )
 
 
-@pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
-async def test_a_dirty_answer_ends_as_it_must(
-    path: pathlib.Path, autojump_clock: trio.testing.MockClock
-) -> None:
+@pytest.mark.parametrize("case", [read(path) for path in CASES], ids=[path.stem for path in CASES])
+async def test_a_dirty_answer_ends_as_it_must(case: dict[str, Any], autojump_clock: MockClock) -> None:
     # Real seconds for the bytes to cross the socket before the clock may jump.
     autojump_clock.autojump_threshold = 0.02
-    case = json.loads(path.read_text())
     expected = case["expected"]
     seen: list[ModelDelta] = []
     answer: ModelResponse | None = None

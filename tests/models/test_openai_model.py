@@ -1,8 +1,18 @@
 """The client as the session sees it: deltas, the response, numbers."""
 
+from typing import Any
+
 import pytest
 
-from exeunt.actors.models import ModelClient, ModelDelta, ModelError, ModelRequest, ModelResponse, ToolCall, Usage
+from exeunt.actors.models import (
+    ModelClient,
+    ModelDelta,
+    ModelError,
+    ModelRequest,
+    ModelResponse,
+    ToolCall,
+    Usage,
+)
 from exeunt.models.openai import OpenAIModel
 from exeunt.testing.http_double import HttpReply, event_stream, open_http_double
 from tests.models.openai_support import HELLO, Said, chunk, completion, model_at, streamed, tool
@@ -24,7 +34,7 @@ async def test_a_whole_answer_is_read() -> None:
 
 
 async def test_a_streamed_answer_comes_in_pieces_and_then_whole() -> None:
-    events = [
+    events: list[dict[str, Any]] = [
         chunk({"role": "assistant", "content": ""}),
         chunk({"reasoning_content": "hm"}),
         chunk({"content": "Hi"}),
@@ -56,11 +66,15 @@ async def test_what_came_before_an_error_in_one_packet_is_shown() -> None:
         if isinstance(packet, bytes)
     )
     seen: list[object] = []
+
+    async def note_each_piece(model: OpenAIModel) -> None:
+        async for piece in model.stream(HELLO):
+            seen.append(piece)
+
     async with open_http_double(HttpReply(body=body, content_type="text/event-stream")) as double:
         model = model_at(double)
         with pytest.raises(ModelError):
-            async for piece in model.stream(HELLO):
-                seen.append(piece)
+            await note_each_piece(model)
         await model.aclose()
     assert seen == [ModelDelta("Hel")]
 

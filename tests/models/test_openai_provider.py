@@ -14,7 +14,9 @@ from exeunt.testing.http_double import HttpReply, open_http_double
 from tests.models.openai_support import HELLO, completion
 
 
-def make(model: str, provider: dict[str, Any]) -> OpenAIModel:
+async def make(model: str, provider: Any) -> OpenAIModel:
+    """Make a client inside of a trio run."""
+    await trio.lowlevel.checkpoint()
     client = model_from_provider(model, provider)
     assert isinstance(client, ModelClient)
     assert isinstance(client, OpenAIModel)
@@ -42,26 +44,27 @@ def make(model: str, provider: dict[str, Any]) -> OpenAIModel:
 )
 @pytest.mark.parametrize("inside", [True, False])
 def test_a_provider_that_cannot_work_is_refused(provider: Any, inside: bool) -> None:
-    async def make_inside() -> None:
-        model_from_provider("m", provider)
-
-    with pytest.raises(InvalidConfiguration):
-        if inside:
-            trio.run(make_inside)
-        else:
+    if inside:
+        with pytest.raises(InvalidConfiguration):
+            trio.run(make, "m", provider)
+    else:
+        with pytest.raises(InvalidConfiguration):
             model_from_provider("m", provider)
 
 
 def test_a_model_can_be_made_outside_of_trio() -> None:
-    one, two = make("m", {"type": "openai", "api_key": "k"}), make("m", {"type": "openai", "api_key": "k"})
+    one, two = (
+        model_from_provider("m", {"type": "openai", "api_key": "k"}),
+        model_from_provider("m", {"type": "openai", "api_key": "k"}),
+    )
     assert one is not two
 
 
 async def test_equal_providers_share_one_client_and_one_pool() -> None:
     provider = {"type": "openai", "api_key": "k", "options": {"temperature": 0}}
-    one, same = make("m", provider), make("m", dict(provider))
-    other_model, other_key = make("n", provider), make("m", {**provider, "api_key": "x"})
-    other_options = make("m", {**provider, "options": {"temperature": 1}})
+    one, same = await make("m", provider), await make("m", dict(provider))
+    other_model, other_key = await make("n", provider), await make("m", {**provider, "api_key": "x"})
+    other_options = await make("m", {**provider, "options": {"temperature": 1}})
     assert one is same
     assert one is not other_model
     assert one.http is other_model.http is other_options.http
@@ -69,8 +72,8 @@ async def test_equal_providers_share_one_client_and_one_pool() -> None:
 
 
 async def test_a_missing_value_and_the_default_are_equal() -> None:
-    one = make("m", {"type": "openai", "base_url": None})
-    assert one is make("m", {"type": "openai", "base_url": "https://api.openai.com/v1"})
+    one = await make("m", {"type": "openai", "base_url": None})
+    assert one is await make("m", {"type": "openai", "base_url": "https://api.openai.com/v1"})
 
 
 async def test_sessions_of_equal_providers_use_one_connection() -> None:
@@ -78,19 +81,19 @@ async def test_sessions_of_equal_providers_use_one_connection() -> None:
         double.otherwise = HttpReply(body=completion())
         provider = {"type": "openai", "base_url": f"http://127.0.0.1:{double.port}", "trust_env": False}
         for name in ("m", "n", "m"):
-            await make(name, provider).complete(HELLO)
-        keep = make("m", provider)
+            await (await make(name, provider)).complete(HELLO)
+        keep = await make("m", provider)
         for name in ("m", "n", "m"):
-            await make(name, provider).complete(HELLO)
+            await (await make(name, provider)).complete(HELLO)
         assert double.connections == 4
         await keep.aclose()
 
 
 async def test_a_closed_client_is_not_handed_out_again() -> None:
     provider = {"type": "openai"}
-    one = make("m", provider)
+    one = await make("m", provider)
     await one.aclose()
-    two = make("m", provider)
+    two = await make("m", provider)
     assert one is not two
     with pytest.raises(ModelError):
         await one.complete(HELLO)
@@ -98,10 +101,10 @@ async def test_a_closed_client_is_not_handed_out_again() -> None:
 
 
 async def test_what_no_session_holds_is_forgotten() -> None:
-    from exeunt.models.openai.provider import _shared
+    from exeunt.models.openai.provider import shared_by_run
 
-    client = make("m", {"type": "openai"})
-    assert len(_shared.get().models) == 1
+    client = await make("m", {"type": "openai"})
+    assert len(shared_by_run.get().models) == 1
     del client
     gc.collect()
-    assert len(_shared.get().models) == len(_shared.get().clients) == 0
+    assert len(shared_by_run.get().models) == len(shared_by_run.get().clients) == 0

@@ -17,7 +17,8 @@ from tests.models.openai_support import HELLO, Said, tool
 
 
 def encoder(**settings: Any) -> RequestEncoder:
-    return RequestEncoder("m", settings.pop("options", {}), **{"developer_role": "system", "stream_usage": True, **settings})
+    chosen: dict[str, Any] = {"options": {}, "developer_role": "system", "stream_usage": True, **settings}
+    return RequestEncoder("m", **chosen)
 
 
 def sent(*messages: Said) -> list[dict[str, Any]]:
@@ -31,8 +32,12 @@ def calling(name: str = "t", arguments: str = "{}", content: str = "") -> Said:
 
 def test_a_whole_request_is_as_the_api_wants_it() -> None:
     messages = [
-        Said("system", "S"), Said("developer", "D"), Said("user", "U"),
-        calling("look", '{"a": 1}'), Said("tool", "R", (), "call_1"), Said("assistant", "A"),
+        Said("system", "S"),
+        Said("developer", "D"),
+        Said("user", "U"),
+        calling("look", '{"a": 1}'),
+        Said("tool", "R", (), "call_1"),
+        Said("assistant", "A"),
     ]
     body = encoder(options={"temperature": 0}).encode(ModelRequest(messages, (tool("look"),)), stream=False)
     assert json.loads(body) == {
@@ -46,7 +51,11 @@ def test_a_whole_request_is_as_the_api_wants_it() -> None:
                 "role": "assistant",
                 "content": None,
                 "tool_calls": [
-                    {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": '{"a": 1}'}}
+                    {
+                        "id": "call_1",
+                        "type": "function",
+                        "function": {"name": "look", "arguments": '{"a": 1}'},
+                    }
                 ],
             },
             {"role": "tool", "tool_call_id": "call_1", "content": "R"},
@@ -91,14 +100,33 @@ def test_an_assistant_message_of_nothing_gets_a_text(blank: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "legal"),
-    [("get_weather", "get_weather"), ("a.b c", "a_b_c"), ("\u5929", "_"), ("", "unknown_tool"), ("x" * 65, "x" * 64), ("a\n", "a_")],
+    [
+        ("get_weather", "get_weather"),
+        ("a.b c", "a_b_c"),
+        ("\u5929", "_"),
+        ("", "unknown_tool"),
+        ("x" * 65, "x" * 64),
+        ("a\n", "a_"),
+    ],
 )
 def test_a_name_that_the_model_made_up_is_made_legal(name: str, legal: str) -> None:
     assert sent(calling(name))[0]["tool_calls"][0]["function"]["name"] == legal
 
 
 @pytest.mark.parametrize(
-    "broken", ["", "{", "[1]", "null", '{"a":1,}', '{"a":1}{"a":1}', '{"a":NaN}', '{"a":1e999}', "[" * 100_000, '{"a":' * 100_000]
+    "broken",
+    [
+        "",
+        "{",
+        "[1]",
+        "null",
+        '{"a":1,}',
+        '{"a":1}{"a":1}',
+        '{"a":NaN}',
+        '{"a":1e999}',
+        "[" * 100_000,
+        '{"a":' * 100_000,
+    ],
 )
 def test_broken_arguments_are_sent_as_an_empty_object(broken: str) -> None:
     assert sent(calling(arguments=broken))[0]["tool_calls"][0]["function"]["arguments"] == "{}"
@@ -113,7 +141,8 @@ def test_lone_surrogates_are_replaced_wherever_they_stand() -> None:
     lone = "x\ud83d"
     call = Said("assistant", lone, (ToolCall(lone, lone, '{"a":"\\ud83d \\\\ud83d"}'),))
     request = ModelRequest(
-        [Said("user", lone), call, Said("tool", lone, (), lone)], (ToolDefinition("t", lone, {"type": "object", "x": lone}),)
+        [Said("user", lone), call, Said("tool", lone, (), lone)],
+        (ToolDefinition("t", lone, {"type": "object", "x": lone}),),
     )
     body = json.loads(encoder().encode(request, stream=False))
     assert "\ud83d" not in json.dumps(body, ensure_ascii=False)
@@ -125,7 +154,13 @@ def test_lone_surrogates_are_replaced_wherever_they_stand() -> None:
 TEXTS = st.text(st.characters(), max_size=8)
 
 
-@given(st.lists(st.builds(ToolCall, TEXTS, TEXTS, TEXTS | st.sampled_from(['{"a":"\\ud83d"}', '{"a":1}'])), max_size=3), TEXTS, TEXTS)
+@given(
+    st.lists(
+        st.builds(ToolCall, TEXTS, TEXTS, TEXTS | st.sampled_from(['{"a":"\\ud83d"}', '{"a":1}'])), max_size=3
+    ),
+    TEXTS,
+    TEXTS,
+)
 def test_whatever_a_model_wrote_the_request_is_legal(calls: list[ToolCall], text: str, result: str) -> None:
     messages = sent(Said("user", text), Said("assistant", text, tuple(calls)), Said("tool", result, (), text))
     assistant = messages[1]
@@ -160,6 +195,7 @@ def test_whatever_a_model_wrote_the_request_is_legal(calls: list[ToolCall], text
     ],
 )
 def test_a_setting_that_cannot_work_is_refused_without_naming_a_secret(settings: dict[str, Any]) -> None:
+    chosen: dict[str, Any] = {"model": "m", "trust_env": False, **settings}
     with pytest.raises(InvalidConfiguration) as caught:
-        OpenAIModel(**{"model": "m", "trust_env": False, **settings})
+        OpenAIModel(**chosen)
     assert "secret" not in str(caught.value)

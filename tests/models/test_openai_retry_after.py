@@ -33,7 +33,23 @@ def test_a_wait_is_understood_in_each_form(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", " ", "soon", "inf", "Infinity", "nan", "-1", "1e10000", "1e3", "0x10", "7 apples", "\u0665", "s", "9" * 5000]
+    "text",
+    [
+        "",
+        " ",
+        "soon",
+        "inf",
+        "Infinity",
+        "nan",
+        "-1",
+        "1e10000",
+        "1e3",
+        "0x10",
+        "7 apples",
+        "\u0665",
+        "s",
+        "9" * 5000,
+    ],
 )
 def test_nonsense_is_no_wait(text: str) -> None:
     assert parse_wait(text, now=NOW) is None

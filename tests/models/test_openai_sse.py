@@ -49,7 +49,9 @@ def test_the_last_id_stays_until_another_one_comes() -> None:
     assert [event.id for event in read] == ["7", "7", "7", ""]
 
 
-@pytest.mark.parametrize("long", [b"x" * 101, b"data: " + b"x" * 101 + b"\n", b"data: " * 1 + b"y\n" + b"data:\n" * 101])
+@pytest.mark.parametrize(
+    "long", [b"x" * 101, b"data: " + b"x" * 101 + b"\n", b"data: " * 1 + b"y\n" + b"data:\n" * 101]
+)
 def test_a_line_or_an_event_that_is_too_long_is_an_error(long: bytes) -> None:
     reader = SSEReader(max_event_bytes=100)
     with pytest.raises(ModelError) as caught:
@@ -63,7 +65,21 @@ def test_many_events_in_one_packet_are_not_too_long() -> None:
 
 
 PIECES = st.sampled_from(
-    [b"\n", b"\r", b"\r\n", b"\n\n", b"data:", b"data: ", b"event: e", b"id: 1", b":", b"x", b"\xef\xbb\xbf", b"\xc3", b"\xa9"]
+    [
+        b"\n",
+        b"\r",
+        b"\r\n",
+        b"\n\n",
+        b"data:",
+        b"data: ",
+        b"event: e",
+        b"id: 1",
+        b":",
+        b"x",
+        b"\xef\xbb\xbf",
+        b"\xc3",
+        b"\xa9",
+    ]
 )
 
 

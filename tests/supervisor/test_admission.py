@@ -23,7 +23,7 @@ def test_a_message_is_refused_when_running_and_waiting_turns_fill_the_host():
     with pytest.raises(Overloaded, match="2 turns running or waiting") as refusal:
         admission.offer("c", session_id="s1")
 
-    assert "s1" == refusal.value.session_id
+    assert refusal.value.session_id == "s1"
     admission.release(first)
     admission.offer("c")
 
@@ -58,7 +58,7 @@ def test_a_turn_that_follows_from_an_accepted_one_waits_beyond_the_bound_and_is_
 
     assert not admission.request(Turn())
     assert not admission.requeue_front(Turn())
-    assert 2 == admission.statistics().waiting
+    assert admission.statistics().waiting == 2
 
 
 def test_the_decisions_are_counted_by_what_refused():
@@ -74,18 +74,18 @@ def test_the_decisions_are_counted_by_what_refused():
 
     statistics = admission.statistics()
 
-    assert (2, 2, 1, 1) == (
+    assert (
         statistics.accepted,
         statistics.refused,
         statistics.refused_host,
         statistics.refused_tenant,
-    )
-    assert (1, 1, 2, 1) == (
+    ) == (2, 2, 1, 1)
+    assert (
         statistics.running,
         statistics.waiting,
         statistics.requested,
         statistics.granted,
-    )
+    ) == (1, 1, 2, 1)
 
 
 def test_asking_about_a_tenant_leaves_nothing_behind():
@@ -93,7 +93,7 @@ def test_asking_about_a_tenant_leaves_nothing_behind():
     for number in range(100):
         admission.offer(f"tenant {number}")
 
-    assert {} == admission.statistics().tenants
+    assert admission.statistics().tenants == {}
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,7 @@
 """Children that come, go, and are restarted by order; children without a task."""
 
+import itertools
+
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
@@ -37,8 +39,8 @@ async def test_a_first_start_that_raises_is_an_error_of_the_caller_and_no_reason
         with pytest.raises(ChildStartFailed, match="'broken' raised ValueError") as caught:
             await supervisor.start_child(ChildSpec("broken", broken))
 
-        assert "no port" == str(caught.value.__cause__)
-        assert 0 == supervisor.statistics().children
+        assert str(caught.value.__cause__) == "no port"
+        assert supervisor.statistics().children == 0
         await supervisor.start_child(ChildSpec("broken", forever))
 
 
@@ -57,11 +59,11 @@ async def test_a_child_that_hangs_in_its_start_is_cancelled_after_its_time(autoj
 
     async with open_supervisor() as supervisor:
         start = trio.current_time()
-        with pytest.raises(ChildStartFailed, match="did not call started.. within 3 s"):
+        with pytest.raises(ChildStartFailed, match=r"did not call started\(\) within 3 s"):
             await supervisor.start_child(ChildSpec("hang", hang, start_timeout=3.0))
 
-        assert 3.0 == pytest.approx(trio.current_time() - start)
-        assert 0 == supervisor.statistics().children
+        assert trio.current_time() - start == pytest.approx(3.0)
+        assert supervisor.statistics().children == 0
 
 
 async def test_a_child_that_says_it_started_while_its_start_is_cancelled_is_too_late(
@@ -86,7 +88,48 @@ async def test_the_start_time_out_does_not_run_on_after_the_start(autojump_clock
         await supervisor.start_child(ChildSpec("child", child, start_timeout=3.0))
         await trio.sleep(10)
 
-        assert 1 == supervisor.statistics().running
+        assert (supervisor.statistics().running, supervisor.statistics().restarts) == (1, 0)
+
+
+async def test_saying_twice_that_it_started_is_an_error_in_the_child():
+    async def eager(*, task_status: "trio.TaskStatus[int]") -> None:
+        task_status.started(1)
+        task_status.started(2)
+
+    async with open_supervisor() as supervisor:
+        child = await supervisor.start_child(ChildSpec("eager", eager, restart="temporary"))
+        await wait_all_tasks_blocked()
+
+        assert child.value == 1
+        assert isinstance(child.last_error, RuntimeError)
+
+
+@pytest.mark.parametrize("strategy", ["one_for_one", "one_for_all"])
+async def test_a_child_that_is_stopped_before_it_has_started_was_never_there(
+    strategy, autojump_clock: MockClock
+):
+    async def hang(*, task_status: "trio.TaskStatus[None]") -> None:
+        await trio.sleep_forever()
+
+    refused: list[str] = []
+
+    async def start(name: str) -> None:
+        with pytest.raises(ChildStartFailed, match="was stopped before it had started"):
+            await supervisor.start_child(ChildSpec(name, hang))
+        refused.append(name)
+
+    async with open_supervisor(strategy=strategy) as supervisor, trio.open_nursery() as nursery:
+        nursery.start_soon(start, "first")
+        await wait_all_tasks_blocked()
+        # In a group this one waits until the first has started.
+        nursery.start_soon(start, "second")
+        await wait_all_tasks_blocked()
+        await supervisor.stop_child("second")
+        await supervisor.stop_child("first")
+        await wait_all_tasks_blocked()
+
+        assert sorted(refused) == ["first", "second"]
+        assert supervisor.statistics().children == 0
 
 
 async def test_a_restart_that_does_not_start_is_a_failure_and_is_tried_again(autojump_clock: MockClock):
@@ -105,8 +148,8 @@ async def test_a_restart_that_does_not_start_is_a_failure_and_is_tried_again(aut
         child = await supervisor.start_child(ChildSpec("flaky", flaky))
         await trio.sleep(20)
 
-        assert [1.0, 2.0, 4.0] == pytest.approx([b - a for a, b in zip(begun, begun[1:], strict=False)])
-        assert (ChildState.RUNNING, 1) == (child.state, child.restarts)
+        assert [b - a for a, b in itertools.pairwise(begun)] == pytest.approx([1.0, 2.0, 4.0])
+        assert (child.state, child.restarts) == (ChildState.RUNNING, 1)
         assert isinstance(child.last_error, ChildStartFailed)
 
 
@@ -120,7 +163,7 @@ async def test_a_cancelled_start_takes_its_child_back(autojump_clock: MockClock)
         await wait_all_tasks_blocked()
 
         assert scope.cancelled_caught
-        assert 0 == supervisor.statistics().children
+        assert supervisor.statistics().children == 0
 
 
 async def test_a_name_is_taken_until_its_child_has_ended():
@@ -149,11 +192,11 @@ async def test_stopping_a_child_in_its_back_off_ends_it_at_once(autojump_clock: 
     async with open_supervisor(backoff=PLAIN) as supervisor:
         await supervisor.start_child(ChildSpec("crash", crash))
         await wait_all_tasks_blocked()
-        assert 1 == supervisor.statistics().waiting
+        assert supervisor.statistics().waiting == 1
         await supervisor.stop_child("crash")
         await trio.sleep(10)
 
-        assert (0, 0) == (supervisor.statistics().children, supervisor.statistics().restarts)
+        assert (supervisor.statistics().children, supervisor.statistics().restarts) == (0, 0)
 
 
 async def test_a_cancelled_stop_gives_up_the_wait_and_the_child_still_ends(autojump_clock: MockClock):
@@ -182,7 +225,7 @@ async def test_a_child_may_stop_itself():
         await supervisor.start_child(ChildSpec("child", child, args=(supervisor,)))
         await wait_all_tasks_blocked()
 
-        assert 0 == supervisor.statistics().children
+        assert supervisor.statistics().children == 0
         assert not came_back
 
 
@@ -192,7 +235,7 @@ async def test_a_restart_by_order_stops_and_starts_the_child_without_counting_to
         first = child.run
         assert child is await supervisor.restart_child("a")
 
-        assert (ChildState.RUNNING, 1) == (child.state, child.restarts)
+        assert (child.state, child.restarts) == (ChildState.RUNNING, 1)
         assert first is not child.run
 
 
@@ -211,8 +254,8 @@ async def test_a_restart_by_order_does_not_wait_for_the_back_off(autojump_clock:
         await supervisor.restart_child("child")
         await trio.sleep(10)
 
-        assert [0.0] == pytest.approx([begun[1] - begun[0]])
-        assert 2 == len(begun)
+        assert [begun[1] - begun[0]] == pytest.approx([0.0])
+        assert len(begun) == 2
 
 
 async def test_a_child_may_restart_itself():
@@ -229,7 +272,7 @@ async def test_a_child_may_restart_itself():
         await supervisor.start_child(ChildSpec("child", child, args=(supervisor,)))
         await wait_all_tasks_blocked()
 
-        assert (2, 1) == (begun, supervisor.statistics().running)
+        assert (begun, supervisor.statistics().running) == (2, 1)
 
 
 async def test_a_restart_by_order_that_does_not_start_says_so(autojump_clock: MockClock):
@@ -249,7 +292,7 @@ async def test_a_restart_by_order_that_does_not_start_says_so(autojump_clock: Mo
             await supervisor.restart_child("child")
         await trio.sleep(2)
 
-        assert (3, 1) == (begun, supervisor.statistics().running)
+        assert (begun, supervisor.statistics().running) == (3, 1)
 
 
 async def test_a_supervisor_that_does_not_run_takes_no_orders():
@@ -282,15 +325,15 @@ async def test_a_virtual_child_gets_its_delays_and_is_let_go_when_it_fails_too_o
             if delays[-1] is not None:
                 one.restarted()
 
-        assert [1.0, 2.0, 4.0, None] == delays
-        assert 1.0 == other.failed(ValueError())
-        assert 1 == supervisor.statistics().virtual
+        assert delays == [1.0, 2.0, 4.0, None]
+        assert other.failed(ValueError()) == 1.0
+        assert supervisor.statistics().virtual == 1
         assert ["started", *["failed", "restarted"] * 3, "failed", "gave_up"] == [
             event.kind for event in events if event.child == "one"
         ]
         other.ended()
         other.ended()
-        assert 0 == supervisor.statistics().virtual
+        assert supervisor.statistics().virtual == 0
 
 
 async def test_a_virtual_child_is_stopped_in_its_place_of_the_order(autojump_clock: MockClock):
@@ -315,7 +358,20 @@ async def test_a_virtual_child_is_stopped_in_its_place_of_the_order(autojump_clo
         await wait_all_tasks_blocked()
         start = trio.current_time()
 
-    assert ["last", "virtual after 2 s", "first"] == log
+    assert log == ["last", "virtual after 2 s", "first"]
+
+
+async def test_the_stop_of_a_virtual_child_may_raise_and_the_shutdown_goes_on(caplog):
+    async def stop() -> None:
+        raise ValueError("cannot")
+
+    events: list[ChildEvent] = []
+    async with open_supervisor(observer=events.append) as supervisor:
+        supervisor.adopt("first")
+        supervisor.adopt("broken", stop=stop)
+
+    assert [event.child for event in events if event.kind == "stopped"] == ["broken", "first"]
+    assert "stopping 'broken' raised" in caplog.text
 
 
 async def test_a_virtual_child_has_no_place_in_a_group():

@@ -12,7 +12,7 @@ from exeunt.supervisor import Backoff, RestartIntensity, RestartLog, RestartPoli
 def test_three_restarts_in_five_seconds_are_tolerated_and_the_fourth_is_not():
     log = RestartLog(RestartIntensity())
 
-    assert [True, True, True, False] == [log.record(now) for now in (0.0, 1.0, 2.0, 3.0)]
+    assert [log.record(now) for now in (0.0, 1.0, 2.0, 3.0)] == [True, True, True, False]
 
 
 def test_a_restart_older_than_the_period_is_forgotten():
@@ -20,7 +20,7 @@ def test_a_restart_older_than_the_period_is_forgotten():
 
     assert log.record(0.0)
     assert log.record(5.001)
-    assert 1 == log.recent
+    assert log.recent == 1
 
 
 def test_a_restart_exactly_as_old_as_the_period_still_counts():
@@ -56,15 +56,15 @@ def test_the_log_agrees_with_counting_all_restarts_and_stays_small(
 def test_delays_grow_by_the_factor_up_to_the_maximum():
     backoff = Backoff(first=0.5, maximum=3.0, factor=2.0, jitter=0.0)
 
-    assert [0.5, 1.0, 2.0, 3.0, 3.0] == [backoff.delay(attempt, lambda: 0.5) for attempt in range(1, 6)]
+    assert [backoff.delay(attempt, lambda: 0.5) for attempt in range(1, 6)] == [0.5, 1.0, 2.0, 3.0, 3.0]
 
 
 def test_an_attempt_too_large_for_a_float_waits_the_maximum():
-    assert 30.0 == Backoff(factor=10, jitter=0.0).delay(10**9, lambda: 0.0)
+    assert Backoff(factor=10, jitter=0.0).delay(10**9, lambda: 0.0) == 30.0
 
 
 def test_jitter_takes_away_its_part_of_the_random_number():
-    assert 0.75 == Backoff(first=1.0, jitter=0.5).delay(1, lambda: 0.5)
+    assert Backoff(first=1.0, jitter=0.5).delay(1, lambda: 0.5) == 0.75
 
 
 def test_a_policy_draws_each_delay_from_its_own_source_of_chance():

@@ -38,7 +38,7 @@ def test_a_free_slot_is_granted_at_once_without_a_callback():
     slots, caller = FairSlots(1), Caller("a")
 
     assert slots.request(caller)
-    assert [] == caller.log
+    assert caller.log == []
 
 
 def test_a_released_slot_goes_to_the_waiter_before_release_returns():
@@ -82,7 +82,7 @@ def test_weights_share_the_slots_in_their_proportion():
 
     order = drain(slots, first, log, 40)
 
-    assert {"a": 30, "b": 10} == Counter(order)
+    assert Counter(order) == {"a": 30, "b": 10}
 
 
 def test_a_tenant_that_leaves_and_comes_back_gains_nothing_by_it():
@@ -99,7 +99,7 @@ def test_a_tenant_that_leaves_and_comes_back_gains_nothing_by_it():
             # Never more than one request at a time, so it is idle while it runs.
             slots.request(Caller("light", log))
 
-    assert 20 == pytest.approx(Counter(caller.tenant for caller in log)["light"], abs=1)
+    assert Counter(caller.tenant for caller in log)["light"] == pytest.approx(20, abs=1)
 
 
 def test_a_stream_of_new_tenants_does_not_starve_one_that_waits():
@@ -112,7 +112,7 @@ def test_a_stream_of_new_tenants_does_not_starve_one_that_waits():
         slots.release(running)
         running = log[-1]
 
-    assert 2 == [caller.tenant for caller in log].count("patient")
+    assert [caller.tenant for caller in log].count("patient") == 2
 
 
 def test_one_that_requeues_in_front_is_the_next_of_its_tenant():
@@ -159,7 +159,7 @@ def test_releasing_twice_frees_one_slot_only():
     slots.request(second)
 
     assert not slots.release(first)
-    assert 1 == slots.statistics().running
+    assert slots.statistics().running == 1
 
 
 def test_asking_again_changes_nothing():
@@ -169,20 +169,20 @@ def test_asking_again_changes_nothing():
     assert not slots.request(second)
     assert not slots.request(second)
 
-    assert (1, 1, 2) == (
+    assert (
         slots.statistics().running,
         slots.statistics().waiting,
         slots.statistics().requested,
-    )
+    ) == (1, 1, 2)
 
 
 def test_a_tenant_at_its_own_capacity_waits_while_others_use_the_free_slots():
     slots, log = FairSlots(3, tenant_capacity=1), list[Caller]()
     first, second, other = Caller("a", log), Caller("a", log), Caller("b", log)
 
-    assert [True, False, True] == [slots.request(first), slots.request(second), slots.request(other)]
+    assert [slots.request(first), slots.request(second), slots.request(other)] == [True, False, True]
     slots.release(other)
-    assert [] == log
+    assert log == []
     slots.release(first)
     assert [second] == log
 
@@ -199,7 +199,7 @@ def test_a_callback_that_raises_loses_its_slot_to_the_next(caplog):
     slots.release(first)
 
     assert [last] == last.log
-    assert 1 == slots.statistics().callback_errors
+    assert slots.statistics().callback_errors == 1
     assert "granted() of" in caplog.text
 
 
@@ -219,8 +219,8 @@ def test_callbacks_that_release_at_once_do_not_recurse():
 
     slots.release(first)
 
-    assert 5_000 == len(log)
-    assert 0 == slots.statistics().running
+    assert len(log) == 5_000
+    assert slots.statistics().running == 0
 
 
 def test_a_callback_may_ask_for_another_slot():
@@ -238,8 +238,26 @@ def test_a_callback_may_ask_for_another_slot():
     slots.release(first)
     slots.release(second)
 
-    assert [False] == answers
-    assert ["b"] == [caller.tenant for caller in log]
+    assert answers == [False]
+    assert [caller.tenant for caller in log] == ["b"]
+
+
+def test_a_callback_that_gives_its_slot_up_and_asks_again_does_not_overtake_those_that_wait():
+    slots, log = FairSlots(1), list[Caller]()
+    again = Caller("a", log)
+
+    class Fickle(Caller):
+        def granted(self) -> None:
+            slots.release(self)
+            assert not slots.request(again)
+
+    first, waiter = Caller("a"), Caller("a", log)
+    for caller in (first, Fickle("a"), waiter):
+        slots.request(caller)
+    slots.release(first)
+    slots.release(waiter)
+
+    assert [waiter, again] == log
 
 
 def test_requests_taken_back_leave_no_memory_behind():

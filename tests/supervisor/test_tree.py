@@ -1,5 +1,6 @@
 """Starting, failing, restarting, giving up."""
 
+import itertools
 from collections.abc import Awaitable, Callable
 from random import Random
 
@@ -62,10 +63,10 @@ async def test_a_child_runs_until_the_supervisor_is_left():
     async with open_supervisor() as supervisor:
         child = await supervisor.start_child(ChildSpec("a", stage.actor("a")))
 
-        assert ("a", ChildState.RUNNING) == (child.value, child.state)
-        assert "+a" == stage.said()
+        assert (child.value, child.state) == ("a", ChildState.RUNNING)
+        assert stage.said() == "+a"
 
-    assert "+a -a" == stage.said()
+    assert stage.said() == "+a -a"
     assert ChildState.ENDED is child.state
 
 
@@ -109,29 +110,27 @@ async def test_a_crash_loop_takes_the_supervisor_down_after_three_restarts(autoj
         begun.append(trio.current_time())
         raise ValueError(f"crash {len(begun)}")
 
+    supervisor = Supervisor([ChildSpec("crash", crash)], observer=events.append, backoff=Backoff(jitter=0.0))
     with pytest.raises(RestartIntensityExceeded, match="allows 3 restarts within 5 s") as caught:
-        async with open_supervisor(observer=events.append, backoff=Backoff(jitter=0.0)) as supervisor:
-            start = trio.current_time()
-            await supervisor.start_child(ChildSpec("crash", crash))
-            await trio.sleep_forever()
+        await supervisor.run()
 
-    assert [0.0, 0.1, 0.3, 0.7] == pytest.approx([time - start for time in begun])
-    assert "crash 4" == str(caught.value.__cause__)
+    assert [time - begun[0] for time in begun] == pytest.approx([0.0, 0.1, 0.3, 0.7])
+    assert str(caught.value.__cause__) == "crash 4"
     assert ["started", *["failed", "restarted"] * 3, "failed", "gave_up"] == [event.kind for event in events]
-    assert [0.1, 0.2, 0.4, None] == [
+    assert [
         event.delay if event.delay is None else pytest.approx(event.delay)
         for event in events
         if event.kind is ChildEventKind.FAILED
-    ]
+    ] == [0.1, 0.2, 0.4, None]
     assert events[-1] == caught.value.details
     statistics = supervisor.statistics()
-    assert (1, 3, 4, 1, 0) == (
+    assert (
         statistics.starts,
         statistics.restarts,
         statistics.failures,
         statistics.gave_up,
         statistics.children,
-    )
+    ) == (1, 3, 4, 1, 0)
 
 
 async def test_back_off_delays_are_exactly_those_of_the_seeded_source_of_chance(autojump_clock: MockClock):
@@ -152,9 +151,7 @@ async def test_back_off_delays_are_exactly_those_of_the_seeded_source_of_chance(
 
     twin = Random(42).random
     expected = [backoff.delay(attempt, twin) for attempt in range(1, 6)]
-    assert expected == pytest.approx(
-        [after - before for before, after in zip(begun, begun[1:], strict=False)]
-    )
+    assert expected == pytest.approx([after - before for before, after in itertools.pairwise(begun)])
 
 
 async def test_a_child_that_ran_for_a_whole_period_starts_its_back_off_anew(autojump_clock: MockClock):
@@ -173,7 +170,7 @@ async def test_a_child_that_ran_for_a_whole_period_starts_its_back_off_anew(auto
     ):
         await trio.sleep(100)
 
-    assert [1.0, 2.0, 1.0, 2.0] == delays
+    assert delays == [1.0, 2.0, 1.0, 2.0]
 
 
 @pytest.mark.parametrize(
@@ -203,8 +200,8 @@ async def test_coupled_children_that_fail_together_count_as_one_failure(autojump
         await stage.fail("a", "b", "c")
         await trio.sleep(1.5)
 
-        assert "+a +b +c" == " ".join(stage.log[3:])
-        assert (3, 3) == (supervisor.statistics().failures, supervisor.statistics().restarts)
+        assert " ".join(stage.log[3:]) == "+a +b +c"
+        assert (supervisor.statistics().failures, supervisor.statistics().restarts) == (3, 3)
 
 
 async def test_a_failure_further_up_the_chain_takes_over_the_recovery(autojump_clock: MockClock):
@@ -215,8 +212,32 @@ async def test_a_failure_further_up_the_chain_takes_over_the_recovery(autojump_c
         await stage.fail("a")
         await trio.sleep(10)
 
-        assert ["-a", "-b", "+a", "+b", "+c"] == stage.log[-5:]
-        assert 1 == stage.log.count("+b")
+        assert stage.log[-5:] == ["-a", "-b", "+a", "+b", "+c"]
+        assert stage.log.count("+b") == 1
+
+
+async def test_failures_that_wait_for_a_start_to_finish_are_cured_by_one_recovery(autojump_clock: MockClock):
+    stage = Stage()
+
+    async def slow(*, task_status: "trio.TaskStatus[None]") -> None:
+        await trio.sleep(4)
+        task_status.started()
+        await trio.sleep_forever()
+
+    async with (
+        open_supervisor(stage.cast("abc"), strategy="rest_for_one", backoff=PLAIN) as supervisor,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(supervisor.start_child, ChildSpec("slow", slow))
+        await trio.sleep(1)
+        await stage.fail("c")
+        await trio.sleep(1)
+        stage.log.clear()
+        await stage.fail("a")
+        # Until 4 s the start holds up both recoveries, then there is one back-off of 1 s.
+        await trio.sleep(3.5)
+
+        assert stage.said() == "-a -b +a +b +c"
 
 
 async def test_a_temporary_child_is_not_started_again_for_the_sake_of_a_sibling(autojump_clock: MockClock):
@@ -226,8 +247,8 @@ async def test_a_temporary_child_is_not_started_again_for_the_sake_of_a_sibling(
         await stage.fail("a")
         await trio.sleep(1.5)
 
-        assert "-a -b +a" == stage.said()
-        assert 1 == supervisor.statistics().children
+        assert stage.said() == "-a -b +a"
+        assert supervisor.statistics().children == 1
 
 
 async def test_a_group_whose_second_child_fails_again_while_it_restarts_is_restarted_as_a_whole(
@@ -251,7 +272,7 @@ async def test_a_group_whose_second_child_fails_again_while_it_restarts_is_resta
         await stage.fail("a")
         await trio.sleep(10)
 
-        assert "-a -c +a +flaky 2 -a +a +flaky 3 +c" == stage.said()
+        assert stage.said() == "-a -c +a +flaky 2 -a +a +flaky 3 +c"
 
 
 async def test_a_child_that_fails_while_another_is_being_stopped_is_restarted(autojump_clock: MockClock):
@@ -268,8 +289,8 @@ async def test_a_child_that_fails_while_another_is_being_stopped_is_restarted(au
         await stage.fail("a")
         await trio.sleep(2)
 
-        assert "-a +a" == stage.said()
-        assert (1, 1) == (supervisor.statistics().running, supervisor.statistics().stopping)
+        assert stage.said() == "-a +a"
+        assert (supervisor.statistics().running, supervisor.statistics().stopping) == (1, 1)
 
 
 async def test_a_group_member_that_fails_while_it_is_stopped_for_a_sibling_is_no_new_failure(
@@ -293,7 +314,7 @@ async def test_a_group_member_that_fails_while_it_is_stopped_for_a_sibling_is_no
         await stage.fail("a")
         await trio.sleep(2)
 
-        assert (2, 1) == (supervisor.statistics().running, supervisor.statistics().failures)
+        assert (supervisor.statistics().running, supervisor.statistics().failures) == (2, 1)
 
 
 async def test_an_exhausted_subtree_is_a_failure_of_one_child_of_its_parent(autojump_clock: MockClock):
@@ -312,10 +333,10 @@ async def test_an_exhausted_subtree_is_a_failure_of_one_child_of_its_parent(auto
         await outer.run()
 
     assert isinstance(caught.value.__cause__, RestartIntensityExceeded)
-    assert "crash" == str(caught.value.__cause__.__cause__)
+    assert str(caught.value.__cause__.__cause__) == "crash"
     # Each of the three lives of the inner supervisor has a first start and one restart.
-    assert 6 == crashes
-    assert (3, 3) == (inner.statistics().starts, inner.statistics().gave_up)
+    assert crashes == 6
+    assert (inner.statistics().starts, inner.statistics().gave_up) == (3, 3)
 
 
 async def test_a_subtree_that_restarts_begins_with_its_static_children_only(autojump_clock: MockClock):
@@ -326,7 +347,7 @@ async def test_a_subtree_that_restarts_begins_with_its_static_children_only(auto
         await stage.fail("a")
         await trio.sleep(2)
 
-        assert "-a -b +a" == stage.said()
+        assert stage.said() == "-a -b +a"
 
 
 async def test_one_child_of_a_thousand_restarts_and_the_others_do_not_notice(autojump_clock: MockClock):
@@ -337,8 +358,8 @@ async def test_one_child_of_a_thousand_restarts_and_the_others_do_not_notice(aut
         await stage.fail("500")
         await trio.sleep(2)
 
-        assert "-500 +500" == stage.said()
-        assert 1_000 == supervisor.statistics().running
+        assert stage.said() == "-500 +500"
+        assert supervisor.statistics().running == 1_000
         stage.log.clear()
 
     assert [f"-{number}" for number in reversed(range(1_000))] == stage.log
@@ -350,10 +371,10 @@ async def test_a_thousand_children_that_fail_together_are_all_restarted(autojump
         for number in range(1_000):
             await supervisor.start_child(ChildSpec(str(number), stage.actor(str(number))))
         await stage.fail(*(str(number) for number in range(1_000)))
-        assert 1_000 == supervisor.statistics().waiting
+        assert supervisor.statistics().waiting == 1_000
         await trio.sleep(2)
 
-        assert 1_000 == supervisor.statistics().running
+        assert supervisor.statistics().running == 1_000
 
 
 async def test_an_observer_that_raises_is_counted_and_does_no_harm(caplog):
@@ -362,7 +383,7 @@ async def test_an_observer_that_raises_is_counted_and_does_no_harm(caplog):
 
     stage = Stage()
     async with open_supervisor(stage.cast("a"), observer=observer) as supervisor:
-        assert (1, 1) == (supervisor.statistics().running, supervisor.statistics().observer_errors)
+        assert (supervisor.statistics().running, supervisor.statistics().observer_errors) == (1, 1)
 
     assert "the observer of supervisor 'supervisor' raised at started of 'a'" in caplog.text
 
@@ -376,7 +397,7 @@ async def test_what_is_no_exception_takes_the_supervisor_down_and_stops_the_othe
     with pytest.RaisesGroup(SystemExit, flatten_subgroups=True):
         await Supervisor([*stage.cast("a"), ChildSpec("leave", leave)]).run()
 
-    assert "+a -a" == stage.said()
+    assert stage.said() == "+a -a"
 
 
 @pytest.mark.parametrize(
@@ -407,4 +428,4 @@ async def test_a_static_child_that_does_not_start_ends_the_run_and_those_before_
     with pytest.raises(ChildStartFailed, match="no port"):
         await Supervisor([*stage.cast("ab"), ChildSpec("broken", broken), *stage.cast("c")]).run()
 
-    assert "+a +b -b -a" == stage.said()
+    assert stage.said() == "+a +b -b -a"

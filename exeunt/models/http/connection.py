@@ -1,6 +1,7 @@
 """One keep-alive connection: h11 driven by a trio stream."""
 
 import select
+from contextlib import suppress
 
 import h11
 import trio
@@ -9,6 +10,8 @@ from exeunt.actors.models import ModelError, ModelErrorKind
 
 # Room for the header block of an answer. Servers and gateways cut off between 8 and 64 KiB.
 _MAX_HEADER_BYTES = 64 * 1024
+
+_AFTER_BODY = (h11.DONE, h11.MUST_CLOSE, h11.CLOSED)
 
 
 class StaleConnection(Exception):
@@ -66,41 +69,42 @@ class Connection:
 
         Chunks that came together are one piece: each piece costs its reader a time-out and a round of parsing.
         """
-        if self._http.their_state is not h11.SEND_BODY:
+        if self._http.their_state in _AFTER_BODY:
             return b""
         event = await self._next()
         if not isinstance(event, h11.Data):
             return b""
         pieces = [bytes(event.data)]
-        try:
-            while isinstance(event := self._http.next_event(), h11.Data):
-                pieces.append(bytes(event.data))
-        except h11.RemoteProtocolError:
-            # What came before counts; the next call raises it again.
-            pass
+        # An error waits: what came before counts, and the next call meets it again.
+        with suppress(ModelError):
+            while isinstance(more := self._buffered(), h11.Data):
+                pieces.append(bytes(more.data))
         return b"".join(pieces)
 
     async def _next(self) -> h11.Event:
-        http = self._http
-        while True:
-            try:
-                event = http.next_event()
-            except h11.RemoteProtocolError as error:
-                if self._ended:
-                    raise ModelError(
-                        ModelErrorKind.CONNECTION_LOST, "the connection ended inside the answer", retry=True
-                    ) from error
+        event = self._buffered()
+        while event is None:
+            await self._read()
+            event = self._buffered()
+        return event
+
+    def _buffered(self) -> h11.Event | None:
+        try:
+            event = self._http.next_event()
+        except h11.RemoteProtocolError as error:
+            if self._ended:
                 raise ModelError(
-                    ModelErrorKind.MALFORMED_RESPONSE, f"the answer is not HTTP: {error}", retry=True
+                    ModelErrorKind.CONNECTION_LOST, "the connection ended inside the answer", retry=True
                 ) from error
-            if event is h11.NEED_DATA:
-                await self._read()
-            elif event is h11.PAUSED or isinstance(event, h11.ConnectionClosed):
-                raise ModelError(ModelErrorKind.CONNECTION_LOST, "the connection ended too early", retry=True)
-            else:
-                # NEED_DATA and PAUSED, the two markers that are no events, are dealt with above.
-                assert not isinstance(event, type)
-                return event
+            raise ModelError(
+                ModelErrorKind.MALFORMED_RESPONSE, f"the answer is not HTTP: {error}", retry=True
+            ) from error
+        if event is h11.NEED_DATA:
+            return None
+        # The markers of h11 are classes, its events are not.
+        if isinstance(event, type | h11.ConnectionClosed):
+            raise ModelError(ModelErrorKind.CONNECTION_LOST, "the connection ended too early", retry=True)
+        return event
 
     async def _read(self) -> None:
         cause: trio.BrokenResourceError | None = None

@@ -23,7 +23,7 @@ class Decoder:
         self._deflate = coding == "deflate"
         self._inflate = zlib.decompressobj(_ZLIB if self._deflate else _GZIP)
         self._begun = False
-        self._head = b""
+        self._head: bytes = b""
         self._limit = limit
         self._left = limit
 

@@ -1,9 +1,9 @@
 """Which connection serves a request."""
 
-import contextlib
 import os
 import ssl
 from collections import deque
+from contextlib import suppress
 
 import attrs
 import trio
@@ -161,7 +161,7 @@ class ConnectionPool:
         # A shared pool goes with the last session that used it, and nobody is there to close it.
         for connections in (getattr(self, "_idle", ()), getattr(self, "_draining", ())):
             for connection in connections:
-                with contextlib.suppress(OSError):
+                with suppress(OSError):
                     os.close(connection.detach())
 
     # --- Parts of `acquire` ---
@@ -170,19 +170,19 @@ class ConnectionPool:
         return self._limits.max_connections - self._permits.value
 
     async def _permit(self) -> None:
-        try:
+        with suppress(trio.WouldBlock):
             self._permits.acquire_nowait()
-        except trio.WouldBlock:
-            with trio.move_on_after(self._timeouts.pool):
-                await self._permits.acquire()
-                return
-            self._refused += 1
-            raise ModelError(
-                ModelErrorKind.OVERLOADED,
-                f"all {self._limits.max_connections} connections to {self._origin.address} were busy for "
-                f"{self._timeouts.pool:g} s",
-                retry=True,
-            ) from None
+            return
+        with trio.move_on_after(self._timeouts.pool):
+            await self._permits.acquire()
+            return
+        self._refused += 1
+        raise ModelError(
+            ModelErrorKind.OVERLOADED,
+            f"all {self._limits.max_connections} connections to {self._origin.address} were busy for "
+            f"{self._timeouts.pool:g} s",
+            retry=True,
+        )
 
     async def _take(self) -> Connection | None:
         self._expire(trio.current_time())

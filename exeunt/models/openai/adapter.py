@@ -65,14 +65,12 @@ class OpenAIClientModel:
                     return piece
         raise AssertionError("an answer ends with a response or an error")
 
-    async def stream(self, request: ModelRequest, /) -> AsyncIterator[ModelDelta | ModelResponse]:
+    def stream(self, request: ModelRequest, /) -> AsyncGenerator[ModelDelta | ModelResponse]:
         """Answer *request* in pieces: any number of `ModelDelta`, then one `ModelResponse`.
 
         Raises `ModelError`, also in the middle. Closed before its end, or cancelled, its connection is closed.
         """
-        async with aclosing(self._pieces(request, stream=True)) as pieces:
-            async for piece in pieces:
-                yield piece
+        return self._pieces(request, stream=True)
 
     async def _pieces(
         self, request: ModelRequest, *, stream: bool
@@ -105,7 +103,12 @@ class OpenAIClientModel:
                 decoder.end()
             answer = reader.result()
         finally:
-            await _finish(body, _DRAIN_SECONDS if reader.is_done else 0.0)
+            # The client reads through generators inside of generators. Closing the outermost leaves the others
+            # to the garbage collector, with warnings; an exception in the innermost ends all. So: read on, cancelled.
+            seconds = _DRAIN_SECONDS if reader.is_done else 0.0
+            with trio.move_on_after(seconds, shield=True), suppress(httpx2.HTTPError, httpx2.StreamError):
+                async for _ in body:
+                    pass
             # Bounded: it may wait for the farewell of a TLS connection.
             with trio.move_on_after(_CLOSE_SECONDS, shield=True):
                 await response.aclose()
@@ -162,14 +165,6 @@ async def _next(body: AsyncIterator[bytes], reader: AnswerReader, deadline: floa
             raise _timeout("the next piece of the answer")
     # The answer is complete: how its stream ends changes nothing.
     return b""
-
-
-async def _finish(body: AsyncIterator[bytes], seconds: float) -> None:
-    # The client reads through generators inside of generators. Closing the outermost leaves the others to the
-    # garbage collector, with warnings; an exception raised in the innermost ends them all. So: read on, cancelled.
-    with trio.move_on_after(seconds, shield=True), suppress(httpx2.HTTPError, httpx2.StreamError):
-        async for _ in body:
-            pass
 
 
 def _timeout(what: str) -> ModelError:

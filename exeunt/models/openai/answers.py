@@ -11,7 +11,7 @@ from exeunt.actors.models import ModelDelta, ModelError, ModelErrorKind, ModelRe
 from exeunt.models.http.sse import MAX_EVENT_BYTES, SSEEvent, SSEReader
 from exeunt.models.openai.assembly import Assembly
 from exeunt.models.openai.failures import failure_in_answer
-from exeunt.models.openai.jsontext import loads
+from exeunt.models.openai.jsontext import is_dict, is_list, loads
 
 _BOM = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
@@ -86,8 +86,8 @@ class AnswerReader:
         except ValueError as error:
             raise _malformed("an event of the stream is not JSON", retry=True) from error
         if event.event == "error":
-            raise failure_in_answer(chunk.get("error") or chunk if isinstance(chunk, dict) else chunk)
-        if not isinstance(chunk, dict):
+            raise failure_in_answer(chunk.get("error") or chunk if is_dict(chunk) else chunk)
+        if not is_dict(chunk):
             return None
         if chunk.get("error"):
             raise failure_in_answer(chunk["error"])
@@ -96,7 +96,7 @@ class AnswerReader:
         if choice is None:
             return None
         delta = choice.get("delta")
-        if not isinstance(delta, dict):
+        if not is_dict(delta):
             delta = choice.get("message")
         return self._assembly.add_delta(delta, choice.get("finish_reason"))
 
@@ -106,7 +106,7 @@ class AnswerReader:
             answer = loads(body.removeprefix(_BOM).decode("utf-8", "replace"))
         except ValueError as error:
             raise _malformed("the answer is not JSON", retry=True) from error
-        if not isinstance(answer, dict):
+        if not is_dict(answer):
             raise _malformed("the answer is no JSON object", retry=False)
         problem = answer.get("error")
         choices = answer.get("choices")
@@ -121,7 +121,7 @@ class AnswerReader:
             raise _malformed("the answer has no choices: is base_url a chat completions API?", retry=False)
         choice = _first_choice(choices)
         message = choice.get("message") if choice is not None else None
-        if choice is None or not isinstance(message, dict):
+        if choice is None or not is_dict(message):
             raise _malformed("the answer has no message", retry=True)
         self._assembly.add_usage(answer.get("usage"))
         self._assembly.add_message(message, choice.get("finish_reason"))
@@ -129,7 +129,7 @@ class AnswerReader:
 
 
 def _first_choice(choices: Any) -> dict[str, Any] | None:
-    if isinstance(choices, list) and choices and isinstance(choices[0], dict):
+    if is_list(choices) and choices and is_dict(choices[0]):
         return choices[0]
     return None
 

@@ -18,7 +18,7 @@ from exeunt.actors.models import (
     Usage,
 )
 from exeunt.actors.text import encodable
-from exeunt.models.openai.jsontext import dumps, is_object, loads, without_lone_surrogates
+from exeunt.models.openai.jsontext import dumps, is_dict, is_list, is_object, loads, without_lone_surrogates
 
 _FINISH: Mapping[str, FinishReason] = {
     "tool_calls": "tool_calls",
@@ -83,13 +83,13 @@ class Assembly:
 
     def add_usage(self, usage: Any) -> None:
         """Note the numbers of a `usage` field; anything else than an object is ignored."""
-        if isinstance(usage, dict):
+        if is_dict(usage):
             self._usage = Usage(_tokens(usage.get("prompt_tokens")), _tokens(usage.get("completion_tokens")))
 
     def add_delta(self, delta: Any, finish_reason: Any) -> ModelDelta | None:
         """Add one piece of a stream; return what of it can be shown, if anything. Raises `ModelError`."""
         shown = None
-        if isinstance(delta, dict):
+        if is_dict(delta):
             shown = self._add_text(delta)
             for number, call in enumerate(_calls(delta)):
                 self._add_call(call, number)
@@ -178,7 +178,7 @@ class Assembly:
     def _slot_for(self, call: Mapping[str, Any], index: int | None, number: int) -> _Slot:
         call_id = _string(call.get("id"))
         function = call.get("function")
-        name = _string(function.get("name")) if isinstance(function, dict) else ""
+        name = _string(function.get("name")) if is_dict(function) else ""
         if index is not None:
             slot = self._by_index.get(index)
         elif call_id:
@@ -221,7 +221,7 @@ class Assembly:
     def _extend(self, slot: _Slot, call: Mapping[str, Any]) -> None:
         slot.id = _string(call.get("id")) or slot.id
         function = call.get("function")
-        if not isinstance(function, dict):
+        if not is_dict(function):
             return
         name = _string(function.get("name"))
         if name and name != slot.name:
@@ -255,10 +255,10 @@ def _split_content(content: Any) -> tuple[str, str]:
     if isinstance(content, str):
         return content, ""
     text = reasoning = ""
-    for part in content if isinstance(content, list) else ():
+    for part in content if is_list(content) else ():
         if isinstance(part, str):
             text += part
-        elif isinstance(part, dict):
+        elif is_dict(part):
             kind = part.get("type")
             if kind in ("thinking", "reasoning"):
                 reasoning += "".join(_split_content(part.get("thinking") or part.get("text")))
@@ -269,18 +269,18 @@ def _split_content(content: Any) -> tuple[str, str]:
 
 def _calls(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     calls = message.get("tool_calls")
-    if isinstance(calls, dict):
+    if is_dict(calls):
         calls = [calls]
-    found = [call for call in calls if isinstance(call, dict)] if isinstance(calls, list) else []
+    found = [call for call in calls if is_dict(call)] if is_list(calls) else []
     legacy = message.get("function_call")
-    if not found and isinstance(legacy, dict):
+    if not found and is_dict(legacy):
         found = [{"index": 0, "function": legacy}]
     return found
 
 
 def _arguments(call: Mapping[str, Any]) -> str:
     function = call.get("function")
-    value = function.get("arguments") if isinstance(function, dict) else None
+    value = function.get("arguments") if is_dict(function) else None
     if value is None:
         return ""
     return value if isinstance(value, str) else dumps(value)

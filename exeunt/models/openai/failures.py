@@ -7,7 +7,7 @@ from typing import Any
 from exeunt.actors.models import ModelError, ModelErrorKind
 from exeunt.actors.text import encodable
 from exeunt.models.http.retry_after import retry_advice
-from exeunt.models.openai.jsontext import loads
+from exeunt.models.openai.jsontext import is_dict, is_list, loads
 
 MAX_ERROR_BYTES = 256 * 1024
 """Of an error's body. Some gateways answer with a whole page."""
@@ -93,7 +93,7 @@ def failure(status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
 def failure_in_answer(error: Any) -> ModelError:
     """The error for what stands under `error` in an answer with status 200."""
     words = _words({"error": error}) or "no explanation"
-    code = error.get("code") if isinstance(error, dict) else None
+    code = error.get("code") if is_dict(error) else None
     status = _status_of(code)
     if status is not None:
         kind, retry = _by_status(status)
@@ -111,7 +111,7 @@ def _by_status(status: int) -> tuple[ModelErrorKind, bool]:
 
 def _by_words(value: Any) -> tuple[ModelErrorKind, bool] | None:
     error = _error_of(value)
-    if not isinstance(error, dict):
+    if not is_dict(error):
         return None
     text = f"{error.get('type')} {error.get('code')}".lower()
     for word, kind, retry in _BY_WORD:
@@ -127,16 +127,16 @@ def _status_of(code: Any) -> int | None:
 
 
 def _error_of(value: Any) -> Any:
-    if isinstance(value, list) and value:
+    if is_list(value) and value:
         value = value[0]
-    if isinstance(value, dict) and value.get("error"):
+    if is_dict(value) and value.get("error"):
         return value["error"]
     return value
 
 
 def _words(value: Any) -> str:
     error = _error_of(value)
-    if isinstance(error, dict):
+    if is_dict(error):
         for name in ("message", "detail", "msg", "type", "code"):
             text = error.get(name)
             if isinstance(text, str | int) and text:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from typing import Any
+from typing import Any, TypeGuard
 
 import msgspec
 
@@ -14,6 +14,16 @@ _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u([0-9a-fA-F]{4})|.)", re.DOTALL
 )
 _MAYBE_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def is_dict(value: object) -> TypeGuard[dict[str, Any]]:
+    """Whether decoded JSON is an object."""
+    return isinstance(value, dict)
+
+
+def is_list(value: object) -> TypeGuard[list[Any]]:
+    """Whether decoded JSON is an array."""
+    return isinstance(value, list)
 
 
 def loads(text: str | bytes) -> Any:

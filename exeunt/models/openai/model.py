@@ -146,7 +146,8 @@ class OpenAIModel:
             start = trio.current_time()
             end = start + limits.stream_total
             first = min(start + limits.first_byte, end)
-            with await self._post(request, stream=True, deadline=first) as response:
+            response = await self._post(request, stream=True, deadline=first)
+            try:
                 reader = self._reader(request)
                 data = await response.receive(deadline=first)
                 while data:
@@ -156,6 +157,8 @@ class OpenAIModel:
                         response.complete()
                         break
                     data = await self._next(response, reader, end)
+            finally:
+                response.close()
             answer = reader.result()
             ended = "done"
         except ModelError as error:

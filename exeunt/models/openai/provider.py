@@ -47,7 +47,7 @@ class _Shared:
 
 
 # Connections belong to the trio run that made them; two runs in two threads must not share any.
-_shared: trio.lowlevel.RunVar[_Shared] = trio.lowlevel.RunVar("exeunt.models.openai")
+shared_by_run: trio.lowlevel.RunVar[_Shared] = trio.lowlevel.RunVar("exeunt.models.openai")
 
 
 def openai_provider(model: str, provider: Mapping[str, Any]) -> OpenAIModel:
@@ -73,10 +73,10 @@ def openai_provider(model: str, provider: Mapping[str, Any]) -> OpenAIModel:
     connections["base_url"] = given.get("base_url", DEFAULT_BASE_URL)
     whole = _key({"model": model, **given, **connections})
     try:
-        shared = _shared.get()
+        shared = shared_by_run.get()
     except LookupError:
         shared = _Shared()
-        _shared.set(shared)
+        shared_by_run.set(shared)
     except RuntimeError:
         return OpenAIModel(model, **given)
     found = shared.models.get(whole)
@@ -92,7 +92,7 @@ def openai_provider(model: str, provider: Mapping[str, Any]) -> OpenAIModel:
 
 def _key(value: Mapping[str, Any]) -> str:
     try:
-        plain = {key: dict(each) if isinstance(each, Mapping) else each for key, each in value.items()}
-        return json.dumps(plain, sort_keys=True)
+        # Mappings of any kind count as dictionaries, and the order of their keys does not count.
+        return json.dumps(value, sort_keys=True, default=dict)
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidConfiguration(f"provider must hold plain values only: {error}") from None

@@ -1,0 +1,87 @@
+"""A host that watches itself: every promise that can be checked from outside is checked, in every test."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from exeunt.actors.errors import InvariantViolation
+from exeunt.actors.events import (
+    ClearRefusedEvent,
+    ClearRolledBackEvent,
+    ContextCleared,
+    Event,
+    MessageDropped,
+    ToolExecutionComplete,
+    TurnEnd,
+)
+from exeunt.actors.state import SessionState
+from exeunt.host import SessionHost, open_host
+from exeunt.testing.invariants import EventInvariants
+
+
+class Ledger:
+    """Counts events by itself, to hold the metrics against."""
+
+    def __init__(self) -> None:
+        self.counts: dict[str, int] = dict.fromkeys(_COUNTED.values(), 0)
+
+    def __call__(self, session_id: str, events: Any) -> None:
+        for event in events:
+            name = _COUNTED.get(type(event))
+            if name is not None:
+                self.counts[name] += 1
+
+
+_COUNTED: dict[type[Event], str] = {
+    ContextCleared: "exeunt_context_clears_total",
+    ClearRolledBackEvent: "exeunt_context_clears_total",
+    ClearRefusedEvent: "exeunt_context_clears_total",
+    TurnEnd: "exeunt_turn_terminations_total",
+    ToolExecutionComplete: "exeunt_tool_calls_total",
+    MessageDropped: "exeunt_messages_dropped_total",
+}
+
+
+@asynccontextmanager
+async def checked_host(*, settled: bool = True, **keywords: Any) -> AsyncGenerator[SessionHost]:
+    """Open a host for a test; its end checks the invariants of all that happened in it.
+
+    * each accepted message ended exactly once, each idle came when nothing was left, numbers have no gaps (I2);
+    * the state of each session in memory is the one that its log tells, and its context can be sent (I1);
+    * the metrics add up with the events.
+
+    Keywords are those of `open_host`. With `settled=False` work may be left when the body ends; the host's own
+    shutdown must then end it. Raises `InvariantViolation`, unless the body raised something itself.
+    """
+    invariants = EventInvariants()
+    ledger = Ledger()
+    async with open_host(**keywords) as host:
+        host.observe(lambda session_id, events: [invariants(session_id, event) for event in events])
+        host.observe(ledger)
+        yield host
+        if settled:
+            invariants.verify()
+            check_live_state(host)
+    invariants.verify(settled=settled)
+    check_metrics(host, ledger)
+
+
+def check_live_state(host: SessionHost) -> None:
+    """Raise `InvariantViolation` for a session whose state is not the fold of its log."""
+    for actor in host.actors():
+        replayed = SessionState.replay(actor.log.read())
+        if replayed.summary() != actor.state.summary():
+            raise InvariantViolation(
+                f"session {actor.id}: the live state\n  {actor.state.summary()}\nis not what its log tells\n"
+                f"  {replayed.summary()}"
+            )
+
+
+def check_metrics(host: SessionHost, ledger: Ledger) -> None:
+    """Raise `InvariantViolation` for a counter that does not add up with the events."""
+    families = {family.name: family for family in host.metrics.registry.collect()}
+    for name, expected in ledger.counts.items():
+        family = families[name.removesuffix("_total")]
+        counted = sum(sample.value for sample in family.samples if sample.name == name)
+        if counted != expected:
+            raise InvariantViolation(f"{name} is {counted:g} after {expected} events")
