@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from exeunt.actors.turn.actor import SessionActor
 
 
-@attrs.frozen(eq=False)
+@attrs.define(eq=False)
 class Caller:
     """A handler of a session that is running."""
 

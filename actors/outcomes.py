@@ -1,13 +1,13 @@
-"""How a tool call ends.
+"""How a tool call ends, and how a turn does.
 
-The set is closed and an outcome is written once: whatever a handler, a hook or a time-out does, exactly one
+Both sets are closed, and an outcome is written once: whatever a handler, a hook or a time-out does, exactly one
 of these is recorded for each call, and only `SUCCESS` of a terminal tool ends a turn.
 """
 
 import enum
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-import attrs
+import msgspec
 
 ResultType = Literal["success", "failure", "rejected", "denied", "timeout"]
 """What a handler or a hook may claim. The other outcomes are the host's own findings."""
@@ -41,23 +41,40 @@ class Outcome(enum.StrEnum):
     """The actor or the process ended while the call was in flight: what it did is unknown."""
 
 
+class TurnEndReason(enum.StrEnum):
+    """Why a turn ended. Closed."""
+
+    COMPLETED = "completed"
+    """The model answered without calls."""
+    TERMINAL_TOOL = "terminal_tool"
+    """A terminal tool succeeded."""
+    CONTEXT_CLEARED = "context_cleared"
+    """A tool that is not terminal cleared the context; the seeded turn follows."""
+    ABORTED = "aborted"
+    """Somebody aborted it or stopped the session."""
+    LIMIT = "limit"
+    """It spent its budget of steps, failed batches or tokens."""
+    ERROR = "error"
+    """The model gave no usable answer."""
+    INTERRUPTED = "interrupted"
+    """The actor or the process ended under it."""
+
+
 REFUSALS = frozenset({Outcome.DENIED, Outcome.REJECTED})
 """Outcomes that say nothing about the model's skill: they do not count towards the limit of failed batches."""
 
 
-@attrs.frozen
-class ToolResult:
+class ToolResult(msgspec.Struct, frozen=True, gc=False):
     """What a tool call gives back to the model, and how it ended.
 
-    A handler may return one instead of a plain value. The names are those of the Copilot SDK.
+    A handler may return one instead of a plain value. The names are those of the Copilot SDK. Raises `ValueError`
+    for a result type that does not exist.
     """
 
     text_result_for_llm: str
     """The text that the model sees as the result of its call."""
 
-    result_type: ResultType = attrs.field(
-        default="success", validator=attrs.validators.in_(("success", "failure", "rejected", "denied", "timeout"))
-    )
+    result_type: ResultType = "success"
     """What kind of end this is. Only `"success"` of a terminal tool ends a turn."""
 
     error: str | None = None
@@ -69,7 +86,14 @@ class ToolResult:
     session_log: str | None = None
     """A text for the event log only."""
 
+    def __post_init__(self) -> None:
+        if self.result_type not in RESULT_TYPES:
+            raise ValueError(f"result_type must be one of {sorted(RESULT_TYPES)}, not {self.result_type!r}")
+
     @property
     def outcome(self) -> Outcome:
         """The result type as an outcome."""
         return Outcome(self.result_type)
+
+
+RESULT_TYPES: frozenset[str] = frozenset(get_args(ResultType))

@@ -4,11 +4,13 @@ REPLACEMENT = "\ufffd"
 
 
 def encodable(text: str) -> str:
-    """Return *text* with each lone surrogate replaced by U+FFFD.
+    r"""Return *text* with each lone surrogate replaced by U+FFFD.
 
-    JSON may smuggle in half a surrogate pair (`"\\ud83d"`). UTF-8 refuses it, so it would raise far from
+    JSON may smuggle in half a surrogate pair (`"\ud83d"`). UTF-8 refuses it, so it would raise far from
     here: in the body of the next model request, in the journal, or in a log line.
     """
+    if text.isascii():
+        return text
     try:
         text.encode()
     except UnicodeEncodeError:

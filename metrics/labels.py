@@ -15,7 +15,7 @@ from exeunt.actors.errors import (
 )
 from exeunt.actors.models import ModelErrorKind
 from exeunt.actors.outcomes import Outcome
-from exeunt.actors.state.termination import TurnEndReason
+from exeunt.actors.outcomes import TurnEndReason
 
 OTHER: Final = "other"
 """Stands for every value outside a set, and for every name beyond a cap."""

@@ -83,7 +83,7 @@ class ChildRun:
         try:
             with self.scope:
                 await self.spec.task(*self.spec.args, **options)
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - kept for the supervisor, which decides and reports
             self.failure = error
         finally:
             self.ready.set()

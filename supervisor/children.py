@@ -2,7 +2,7 @@
 
 import enum
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import attrs
@@ -105,6 +105,11 @@ def _callable(instance: object, attribute: "attrs.Attribute[Any]", value: object
         raise InvalidConfiguration(f"ChildSpec.task is {value!r}: give an async function")
 
 
+def _arguments(value: Iterable[Any]) -> tuple[Any, ...]:
+    # `tuple` itself as converter confuses mypy.
+    return tuple(value)
+
+
 def _restart(value: str) -> Restart:
     try:
         return Restart(value)
@@ -123,7 +128,7 @@ class ChildSpec:
     task: Callable[..., Awaitable[object]] = attrs.field(validator=_callable)
     """The async function that is the child, run anew at each start."""
 
-    args: tuple[Any, ...] = attrs.field(default=(), kw_only=True, converter=tuple)
+    args: tuple[Any, ...] = attrs.field(default=(), kw_only=True, converter=_arguments)
     """Its positional arguments."""
 
     restart: Restart = attrs.field(default=Restart.PERMANENT, kw_only=True, converter=_restart)

@@ -168,7 +168,7 @@ class Family:
         self.closing = True
         # Ends back-offs and restarts under way. The children do not feel it: they are shielded.
         self.nursery.cancel_scope.cancel()
-        with trio.CancelScope(shield=True):
+        with trio.CancelScope(shield=True):  # noqa: ASYNC912 - nothing to wait for where nothing runs
             for child in reversed(list(self.children.values())):
                 if isinstance(child, VirtualChild):
                     await child.shut_down()
@@ -279,11 +279,11 @@ class Family:
                     await self.start(child)
 
     def _is_overtaken(self, failed: Child) -> bool:
-        """Say whether it was stopped or restarted meanwhile, or whether a failure up the chain will see to it."""
-        if failed.state is ChildState.ENDED or self._is_covered(failed):
-            return True
-        # In a group, the siblings still need their restart.
-        return self._strategy is Strategy.ONE_FOR_ONE and failed.state is not ChildState.WAITING
+        """Say whether there is nothing left to do: another recovery does it, or an order came first."""
+        if self._strategy is Strategy.ONE_FOR_ONE:
+            return failed.state is not ChildState.WAITING
+        # An order concerns one child: the siblings still need their restart.
+        return self._is_covered(failed)
 
     def _is_blocked(self, child: Child) -> bool:
         return child in self._pending or self._is_covered(child)

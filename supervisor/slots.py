@@ -97,7 +97,7 @@ class _Queue:
 
     tenant: str
     step: float
-    tickets: "OrderedDict[Ticket, None]" = attrs.field(factory=lambda: OrderedDict[Ticket, None]())
+    tickets: "OrderedDict[Ticket, None]" = attrs.field(factory=OrderedDict[Ticket, None])
     ready: bool = False
     """Whether the heap has an entry for it. Not so while the tenant runs as much as it may."""
 

@@ -47,15 +47,15 @@ class Activity:
         """The result is decided: no time-out and no cancellation concerns it any more."""
         self.done = True
         if self._limit:
-            self.actor.host.timers.stop(self._limit, self._expire)
+            self.actor.host.timers.stop(self._limit, self)
 
     def limit(self, seconds: float) -> None:
         """Give it *seconds* from now, instead of what it had."""
         timers = self.actor.host.timers
         if self._limit:
-            timers.stop(self._limit, self._expire)
+            timers.stop(self._limit, self)
         self._limit = seconds
-        timers.start(seconds, self._expire)
+        timers.start(seconds, self)
 
     def cancel(self, cause: str) -> None:
         """End it. It is fenced if it has not come back after the grace. The first cause stands."""
@@ -72,7 +72,8 @@ class Activity:
                 self.actor.host.fenced.add(self)
             self.actor.put(type(self).settle, self, self.lost(None))
 
-    def _expire(self) -> None:
+    def expire(self) -> None:
+        """Its time is over: cancel it, or fence it when it was cancelled a grace ago. For the timers."""
         self._limit = 0.0
         if self.cause is None:
             self.cancel("timeout")

@@ -3,6 +3,7 @@
 import inspect
 from typing import TYPE_CHECKING, Any
 
+from exeunt.actors.activities.call_end import CallEnd
 from exeunt.actors.events import PermissionCompleted, PermissionRequested
 from exeunt.actors.models import ToolCall
 from exeunt.actors.outcomes import Outcome
@@ -16,8 +17,10 @@ from exeunt.actors.permissions import (
     to_decision,
 )
 
+from exeunt.actors.turn import parking
+
 if TYPE_CHECKING:
-    from exeunt.actors.activities.tool_call import Call, CallEnd
+    from exeunt.actors.activities.tool_call import Call
     from exeunt.actors.tools import Tool
     from exeunt.actors.turn.actor import SessionActor
 
@@ -26,13 +29,11 @@ DENIED_TEXT = "Permission denied and could not request permission from user"
 REJECTED_TEXT = "The user rejected this tool call."
 
 
-async def ask(call: "Call", tool: "Tool[..., Any]") -> "CallEnd | None":
+async def ask(call: "Call", tool: "Tool[..., Any]") -> CallEnd | None:
     """Return how the call ends for want of approval, or `None` when it may run.
 
     Bounded by the session's time for approvals; while it waits, the call leaves its slots to others.
     """
-    from exeunt.actors.activities.tool_call import CallEnd
-
     actor = call.actor
     handler = actor.options.on_permission_request
     if handler is None:
@@ -40,7 +41,7 @@ async def ask(call: "Call", tool: "Tool[..., Any]") -> "CallEnd | None":
     if actor.approved_tools is not None and tool.name in actor.approved_tools:
         return None
     if handler is approve_all:
-        actor.put(_approve, call)
+        # Nobody is asked, so nothing is asked for and no event says so.
         return None
     call.stage = "approval"
     call.limit(actor.options.waits.approval)
@@ -48,15 +49,12 @@ async def ask(call: "Call", tool: "Tool[..., Any]") -> "CallEnd | None":
     return await _answered(call, tool, handler)
 
 
-async def _answered(call: "Call", tool: "Tool[..., Any]", handler: PermissionHandler) -> "CallEnd | None":
-    from exeunt.actors.activities.tool_call import CallEnd
-    from exeunt.actors.session.session import hook_invocation
-
+async def _answered(call: "Call", tool: "Tool[..., Any]", handler: PermissionHandler) -> CallEnd | None:
     actor = call.actor
     arguments = ToolCall(call.call.id, call.name, call.arguments_json).arguments
     request = PermissionRequest(call.call.id, call.name, arguments, tool.description)
     try:
-        answer = handler(request, hook_invocation(actor, call.call.id))
+        answer = handler(request, actor.invocation(call.call.id))
         if inspect.isawaitable(answer):
             answer = await answer
         decision = to_decision(answer)
@@ -77,15 +75,7 @@ async def _answered(call: "Call", tool: "Tool[..., Any]", handler: PermissionHan
     return None
 
 
-def _approve(actor: "SessionActor", call: "Call") -> None:
-    request_id = actor.new_id()
-    actor.emit(PermissionRequested, request_id, call.call.id, call.name, call.arguments_json)
-    actor.emit(PermissionCompleted, request_id, call.call.id, "approved")
-
-
 def _requested(actor: "SessionActor", call: "Call") -> None:
-    from exeunt.actors.turn import parking
-
     if call.done:
         return
     call.asking = actor.new_id()
@@ -95,8 +85,6 @@ def _requested(actor: "SessionActor", call: "Call") -> None:
 
 def _completed(actor: "SessionActor", call: "Call", kind: str, feedback: str | None) -> None:
     """Note the answer; one that comes after the call has its outcome changes nothing."""
-    from exeunt.actors.turn import parking
-
     if call.done or call.asking is None:
         return
     actor.emit(PermissionCompleted, call.asking, call.call.id, kind, feedback)

@@ -27,8 +27,6 @@ async def run(call: "Call", tool: "Tool[..., Any]", bound: Any) -> ToolResult:
 
     What it raises becomes a failure; only cancellations pass.
     """
-    from exeunt.actors.session.session import session_of
-
     actor = call.actor
     slots = actor.host.tool_slots
     if not slots.request(call):
@@ -37,7 +35,7 @@ async def run(call: "Call", tool: "Tool[..., Any]", bound: Any) -> ToolResult:
         call.stage = "handler"
         call.limit(tool.timeout)
         invocation = ToolInvocation(
-            session_of(actor), actor.id, call.call.id, call.name, call.arguments_json, _key(call), call
+            actor.handle(), actor.id, call.call.id, call.name, call.arguments_json, _key(call), call
         )
         try:
             if tool.is_async:

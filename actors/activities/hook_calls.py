@@ -36,8 +36,6 @@ async def call_hook(
 
     A hook that swallows its own time-out is left to the activity's fence, a grace later.
     """
-    from exeunt.actors.session.session import hook_invocation
-
     actor = activity.actor
     seconds = actor.options.waits.hook
     hook_id = actor.new_id()
@@ -46,7 +44,7 @@ async def call_hook(
     answer = HookAnswer({}, f"the hook was cancelled: {activity.cause or 'the session ends'}")
     try:
         with trio.move_on_after(seconds) as scope:
-            output = hook(hook_input, hook_invocation(actor, tool_call_id))
+            output = hook(hook_input, actor.invocation(tool_call_id))
             if inspect.isawaitable(output):
                 output = await output
             answer = _checked(output)

@@ -41,8 +41,8 @@ class ModelCall(Activity):
         self.attempt = 0
         self.began = 0.0
         """When the last attempt was made."""
-        self.message_id = ""
-        """Id of the answer of the last attempt."""
+        self.message_id: str | None = None
+        """Id under which the pieces of the last attempt are shown."""
 
     async def run(self) -> ModelResponse | ModelError:
         """Call the model until it answers, fails for good, or the policy is spent."""
@@ -73,7 +73,6 @@ class ModelCall(Activity):
     async def _attempt(self) -> ModelResponse | ModelError:
         actor = self.actor
         self.began = actor.host.clock.now()
-        self.message_id = actor.new_id()
         try:
             if actor.options.streaming:
                 return await self._streamed()
@@ -90,12 +89,11 @@ class ModelCall(Activity):
     def record_failure(self, error: ModelError) -> None:
         """Say that an attempt failed."""
         actor = self.actor
-        model = actor.options.model
         seconds = actor.host.clock.now() - self.began
         actor.record(
             ModelCallFailure,
-            model_name(model),
-            provider_name(model),
+            actor.options.model_name,
+            actor.options.provider_name,
             str(error.kind),
             encodable(str(error)),
             error.status,
@@ -106,6 +104,7 @@ class ModelCall(Activity):
     async def _streamed(self) -> ModelResponse:
         actor = self.actor
         waits = actor.options.waits
+        self.message_id = actor.new_id()
         self.limit(waits.model_first)
         async with aclosing(actor.options.model.stream(self.request)) as pieces:  # type: ignore[type-var]
             async for piece in pieces:
@@ -153,14 +152,3 @@ class ModelCall(Activity):
             )
         return f"the model did not answer within {waits.model_total:g} s"
 
-
-def model_name(model: Any) -> str:
-    """Return what a model client calls its model, or the name of its class."""
-    name = getattr(model, "model", None)
-    return name if isinstance(name, str) else type(model).__name__
-
-
-def provider_name(model: Any) -> str:
-    """Return what a model client calls its provider, or the name of its class."""
-    name = getattr(model, "provider", None)
-    return name if isinstance(name, str) else type(model).__name__

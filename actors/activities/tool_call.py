@@ -7,11 +7,11 @@ which names the true cause.
 
 from typing import TYPE_CHECKING, Any
 
-import attrs
 import msgspec
 
 from exeunt.actors.activities import approval, handlers
 from exeunt.actors.activities.activity import Activity
+from exeunt.actors.activities.call_end import INTERRUPTED_TEXT, CallEnd, rolled_back_end
 from exeunt.actors.activities.hook_calls import call_hook, common_fields, text_of
 from exeunt.actors.callers import CALLER, Caller
 from exeunt.actors.hooks import NO_HOOKS, PostToolUseFailureInput, PostToolUseInput, PreToolUseInput
@@ -24,21 +24,6 @@ from exeunt.actors.turn.live import Waiter
 if TYPE_CHECKING:
     from exeunt.actors.turn.actor import SessionActor
     from exeunt.actors.turn.live import Turn
-
-INTERRUPTED_TEXT = "The execution of this tool, or a previous tool was interrupted."
-"""What the model reads of a call that was cut off; recorded conversations contain these words."""
-
-
-class CallEnd(msgspec.Struct, frozen=True, gc=False):
-    """How a call ended."""
-
-    outcome: Outcome
-    text: str
-    """For the model."""
-    error: str | None = None
-    """The true cause, for the log."""
-    session_log: str | None = None
-
 
 class Call(Activity):
     """A tool call of a batch, or of the host."""
@@ -254,10 +239,4 @@ class Call(Activity):
                 f"{self.result.text_result_for_llm}\n\n"
                 f'Tool "{self.name}" succeeded. Additional guidance from postToolUse hooks:\n{encodable(context)}'
             )
-            self.result = attrs.evolve(self.result, text_result_for_llm=text)
-
-
-def rolled_back_end(cause: str) -> CallEnd:
-    """The outcome of a call that succeeded and whose clear must not happen after all."""
-    text = f"The tool finished, but its clear was rolled back: {cause}."
-    return CallEnd(Outcome.CANCELLED, text, text)
+            self.result = msgspec.structs.replace(self.result, text_result_for_llm=text)

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from exeunt.actors.events.envelope import EphemeralEvent, Event
 from exeunt.actors.models import Role, ToolCall
+from exeunt.actors.outcomes import TurnEndReason
 
 
 class SystemMessage(Event, frozen=True, gc=False):
@@ -74,9 +75,15 @@ class AssistantMessage(Event, frozen=True, gc=False):
     tool_call_id: ClassVar[None] = None
     content: str
     turn_id: str
-    message_id: str
+    streamed_as: str | None = None
+    """The id under which its pieces were shown, if they were."""
     tool_calls: tuple[ToolCall, ...] = ()
     reasoning: str = ""
+
+    @property
+    def message_id(self) -> str:
+        """The answer's id: that of its pieces, or of this event."""
+        return self.streamed_as or self.id
 
     @property
     def tool_requests(self) -> tuple[ToolCall, ...]:
@@ -97,8 +104,7 @@ class TurnEnd(Event, frozen=True, gc=False):
 
     type: ClassVar[str] = "turn.end"
     turn_id: str
-    reason: str
-    """`completed`, `terminal_tool`, `context_cleared`, `aborted`, `limit`, `error` or `interrupted`."""
+    reason: TurnEndReason
     generation: int
     steps: int
     """Requests that went to the model."""

@@ -4,6 +4,7 @@ from typing import Any, ClassVar
 
 from exeunt.actors.events.envelope import EphemeralEvent, Event
 from exeunt.actors.models import Role, ToolCall
+from exeunt.actors.outcomes import Outcome
 
 
 class ToolExecutionStart(Event, frozen=True, gc=False):
@@ -32,8 +33,7 @@ class ToolExecutionComplete(Event, frozen=True, gc=False):
     tool_calls: ClassVar[tuple[()]] = ()
     tool_call_id: str
     tool_name: str
-    outcome: str
-    """An `Outcome`."""
+    outcome: Outcome
     content: str
     """What the model sees as the result."""
     turn_id: str | None

@@ -1,13 +1,13 @@
 """What the calls of a session return."""
 
 import attrs
+import msgspec
 
 from exeunt.actors.outcomes import Outcome
 from exeunt.actors.turn.live import TurnRecord
 
 
-@attrs.frozen
-class Reply:
+class Reply(msgspec.Struct, frozen=True, gc=False):
     """The answer to a message."""
 
     content: str

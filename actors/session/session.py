@@ -19,7 +19,6 @@ from exeunt.actors.errors import (
     WouldDeadlock,
 )
 from exeunt.actors.events import Event
-from exeunt.actors.hooks import HookInvocation
 from exeunt.actors.session.history import History
 from exeunt.actors.session.replies import AbortReceipt, Reply, ToolOutcome
 from exeunt.actors.session.statistics import SessionStatistics
@@ -217,16 +216,6 @@ class _Subscriber:
         return self._callback(event)
 
 
-def session_of(actor: SessionActor) -> Session:
-    """Return a handle of *actor*."""
-    return Session(actor)
-
-
-def hook_invocation(actor: SessionActor, tool_call_id: str | None) -> HookInvocation:
-    """Return what a hook or a permission handler of *actor* is told about where it is called from."""
-    return HookInvocation(Session(actor), actor.id, tool_call_id)
-
-
 def _put_message(actor: SessionActor, prompt: Any, mode: Any, waiter: Waiter | None) -> str:
     _check_message(prompt, mode)
     _check_open(actor)
@@ -317,9 +306,8 @@ class _GiveUp:
         self._actor = actor
         self._waiter = waiter
 
-    def __call__(self) -> None:
-
-
+    def expire(self) -> None:
+        """Wake the waiter with the time-out. For the timers."""
         actor = self._actor
         phase, in_flight, queued = _phase(actor), _in_flight(actor), len(actor.state.queue or ())
         text = (
@@ -354,3 +342,4 @@ def _encoded(arguments: Any) -> str:
         raise InvalidConfiguration(f"the arguments of a tool call must be JSON: {error}") from error
 
 
+SessionActor.make_handle = Session

@@ -6,6 +6,7 @@ turn ends).
 
 from exeunt.actors.state.context import Context, Messages
 from exeunt.actors.state.session_state import Pending, SessionState
-from exeunt.actors.state.termination import Limits, TurnEndReason
+from exeunt.actors.outcomes import TurnEndReason
+from exeunt.actors.state.termination import Limits
 
 __all__ = ["Context", "Limits", "Messages", "Pending", "SessionState", "TurnEndReason"]

@@ -1,30 +1,10 @@
 """When a turn ends. Pure: the same facts give the same answer."""
 
-import enum
 from collections.abc import Iterable
 
 import attrs
 
-from exeunt.actors.outcomes import REFUSALS, Outcome
-
-
-class TurnEndReason(enum.StrEnum):
-    """Why a turn ended. Closed."""
-
-    COMPLETED = "completed"
-    """The model answered without calls."""
-    TERMINAL_TOOL = "terminal_tool"
-    """A terminal tool succeeded."""
-    CONTEXT_CLEARED = "context_cleared"
-    """A tool that is not terminal cleared the context; the seeded turn follows."""
-    ABORTED = "aborted"
-    """Somebody aborted it or stopped the session."""
-    LIMIT = "limit"
-    """It spent its budget of steps, failed batches or tokens."""
-    ERROR = "error"
-    """The model gave no usable answer."""
-    INTERRUPTED = "interrupted"
-    """The actor or the process ended under it."""
+from exeunt.actors.outcomes import REFUSALS, Outcome, TurnEndReason
 
 
 def _positive(instance: object, attribute: "attrs.Attribute[int | None]", value: int | None) -> None:

@@ -2,16 +2,13 @@
 
 import inspect
 from collections.abc import Iterable, Mapping
-from typing import Any, cast, get_args
+from typing import Any, cast
 
-import attrs
 import msgspec
 
-from exeunt.actors.outcomes import ResultType, ToolResult
+from exeunt.actors.outcomes import RESULT_TYPES, ToolResult
 from exeunt.actors.text import encodable
 from exeunt.actors.tools.pydantic_models import is_model
-
-RESULT_TYPES: frozenset[str] = frozenset(get_args(ResultType))
 
 # The fields of the Copilot SDK's result object, as the wire and as Python write them. Binary results
 # are here so that such an object is recognised; a text is all that a session passes on.
@@ -34,6 +31,8 @@ def to_result(value: Any) -> ToolResult:
     names the type: never a success with a text that nobody wrote.
     """
     try:
+        if type(value) is str:
+            return ToolResult(encodable(value))
         if isinstance(value, ToolResult):
             return _encodable(value)
         if _is_mapping(value) and _is_result_object(value):
@@ -120,4 +119,4 @@ def _encodable(result: ToolResult) -> ToolResult:
     log = None if result.session_log is None else _text(result.session_log)
     if (text, error, log) == (result.text_result_for_llm, result.error, result.session_log):
         return result
-    return attrs.evolve(result, text_result_for_llm=text, error=error, session_log=log)
+    return msgspec.structs.replace(result, text_result_for_llm=text, error=error, session_log=log)

@@ -12,12 +12,13 @@ of that happens; the actor is built anew from its log, and the entry is tried ag
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import outcome
 
 from exeunt.actors.activities.activity import Activity, drive
 from exeunt.actors.events import Event, Origin
+from exeunt.actors.hooks import HookInvocation
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.ports import Host, SessionLog
 from exeunt.actors.state import SessionState
@@ -116,6 +117,17 @@ class SessionActor:
         self._continue: Activity | None = None
         self._ephemeral = 0
         self._objects = 0
+
+    make_handle: ClassVar[Callable[["SessionActor"], Any]]
+    """Makes the handle that handlers and hooks are given; set by `exeunt.actors.session`, which knows the actors."""
+
+    def handle(self) -> Any:
+        """Return a handle of this session."""
+        return SessionActor.make_handle(self)
+
+    def invocation(self, tool_call_id: str | None) -> HookInvocation:
+        """Return what a hook or a permission handler is told about where it is called from."""
+        return HookInvocation(self.handle(), self.id, tool_call_id)
 
     @property
     def context(self) -> Context:

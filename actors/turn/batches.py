@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from exeunt.actors.activities.tool_call import INTERRUPTED_TEXT, Call, CallEnd
+from exeunt.actors.activities.call_end import INTERRUPTED_TEXT, CallEnd
+from exeunt.actors.activities.tool_call import Call
 from exeunt.actors.events import (
     AssistantMessage,
     PermissionCompleted,
@@ -12,10 +13,10 @@ from exeunt.actors.events import (
     UserMessage,
 )
 from exeunt.actors.models import ModelResponse, ToolCall
-from exeunt.actors.outcomes import Outcome
-from exeunt.actors.state.termination import TurnEndReason, after_batch, budget_spent, count_failed
+from exeunt.actors.outcomes import Outcome, TurnEndReason
+from exeunt.actors.state.termination import after_batch, budget_spent, count_failed
 from exeunt.actors.text import encodable
-from exeunt.actors.turn import clears, parking
+from exeunt.actors.turn import clears, host_calls, parking, turns
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Batch, Turn
 
@@ -111,7 +112,7 @@ def record(actor: SessionActor, call: Call, end: CallEnd) -> None:
         ToolExecutionComplete,
         call.call.id,
         call.name,
-        end.outcome.value,
+        end.outcome,
         encodable(end.text),
         turn_id,
         actor.host.clock.now() - call.started_at,
@@ -143,8 +144,6 @@ def advance(actor: SessionActor, call: Call) -> None:
     assert batch is not None
     if batch.open == 0 or all(other.outcome is not None or other.held is not None for other in batch.calls):
         if call.turn is None:
-            from exeunt.actors.turn import host_calls
-
             host_calls.close(actor, batch)
         else:
             _close(actor, call.turn, batch)
@@ -165,8 +164,6 @@ def settle_held(actor: SessionActor, batch: Batch) -> bool:
 
 def _close(actor: SessionActor, turn: Turn, batch: Batch) -> None:
     """Every call has its outcome: end the step, and the turn if the rules say so."""
-    from exeunt.actors.turn import turns
-
     cleared = settle_held(actor, batch)
     if not cleared:
         for call in batch.calls:

@@ -2,7 +2,6 @@
 
 import attrs
 
-from exeunt.actors.activities.model_call import model_name
 from exeunt.actors.events import ContextCleared, Origin, SessionResume, SessionStart, SystemMessage
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.state import SessionState
@@ -13,7 +12,7 @@ from exeunt.actors.turn.actor import SessionActor
 def begin(actor: SessionActor) -> None:
     """Log the beginning of a new session and its system and developer messages."""
     options = actor.options
-    actor.emit(SessionStart, actor.id, options.tenant, model_name(options.model))
+    actor.emit(SessionStart, actor.id, options.tenant, options.model_name)
     _emit_preamble(actor)
 
 

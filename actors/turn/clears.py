@@ -9,7 +9,8 @@ from typing import Any
 
 import outcome
 
-from exeunt.actors.activities.tool_call import Call, CallEnd, rolled_back_end
+from exeunt.actors.activities.call_end import CallEnd, rolled_back_end
+from exeunt.actors.activities.tool_call import Call
 from exeunt.actors.callers import CALLER
 from exeunt.actors.errors import (
     ClearAlreadyStaged,
@@ -21,8 +22,8 @@ from exeunt.actors.errors import (
 )
 from exeunt.actors.events import ClearRefusedEvent, ClearRolledBackEvent, ContextCleared
 from exeunt.actors.options import Siblings
-from exeunt.actors.outcomes import Outcome
-from exeunt.actors.state.termination import TurnEndReason
+from exeunt.actors.outcomes import Outcome, TurnEndReason
+from exeunt.actors.turn import batches, turns
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Turn, Waiter
 
@@ -89,8 +90,6 @@ def owns(actor: SessionActor, call: Call) -> bool:
 
 def hold(actor: SessionActor, call: Call, end: CallEnd) -> None:
     """Keep an owner's success back until the others have their outcomes."""
-    from exeunt.actors.turn import batches
-
     call.held = end
     clear: StagedClear = actor.clear
     batch = actor.batch
@@ -118,8 +117,6 @@ def roll_back(actor: SessionActor, cause: str, call: Call) -> None:
 
 def roll_back_for(actor: SessionActor, cause: str) -> None:
     """Roll back because the turn is ending; owners whose success was held end `cancelled`."""
-    from exeunt.actors.turn import batches
-
     clear: StagedClear | None = actor.clear
     if clear is None:
         return
@@ -132,8 +129,6 @@ def roll_back_for(actor: SessionActor, cause: str) -> None:
 
 def commit(actor: SessionActor, turn: Turn | None, reason: TurnEndReason, content: str | None) -> None:
     """Make the clear happen: the turn ends, the boundary is logged, the seeded turn begins."""
-    from exeunt.actors.turn import turns
-
     clear: StagedClear = actor.clear
     actor.clear = None
     only_clears = turn is not None and not turn.took_message and turn.plain_calls == 0

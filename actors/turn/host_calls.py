@@ -11,8 +11,8 @@ import outcome
 from exeunt.actors.activities.tool_call import Call
 from exeunt.actors.models import ToolCall
 from exeunt.actors.session.replies import ToolOutcome
-from exeunt.actors.state.termination import TurnEndReason
-from exeunt.actors.turn import batches, clears
+from exeunt.actors.outcomes import TurnEndReason
+from exeunt.actors.turn import batches, clears, turns
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Batch, Waiter
 
@@ -31,8 +31,6 @@ class HostCall:
 
 def accept(actor: SessionActor, call: HostCall) -> None:
     """Take a call in, behind the messages that were accepted before it."""
-    from exeunt.actors.turn import turns
-
     # Between the last event and the next one: behind every message so far, before every later one.
     call.order = actor.state.seq + 1
     if actor.host_calls is None:
@@ -54,8 +52,6 @@ def begin(actor: SessionActor, host_call: HostCall) -> None:
 
 def close(actor: SessionActor, batch: Batch) -> None:
     """The call has its outcome: tell the host, and go on with the seed or with what waits."""
-    from exeunt.actors.turn import turns
-
     cleared = batches.settle_held(actor, batch)
     actor.host_batch = None
     (call,) = batch.calls

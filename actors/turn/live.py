@@ -3,9 +3,10 @@
 Lost in a crash, and not needed afterwards.
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import attrs
+import msgspec
 import outcome
 import trio
 
@@ -56,8 +57,7 @@ class Waiter:
         return trio.lowlevel.Abort.SUCCEEDED
 
 
-@attrs.frozen
-class TurnRecord:
+class TurnRecord(msgspec.Struct, frozen=True, gc=False):
     """One turn of a reply."""
 
     turn_id: str
@@ -86,6 +86,9 @@ class Batch:
 
 class Turn:
     """A turn that has been begun or waits for its slot."""
+
+    slot_granted: "ClassVar[Callable[..., None]]"
+    """The actor's handler for a slot that had to be waited for; set by `turns`."""
 
     __slots__ = (
         "abort_waiters",
@@ -156,6 +159,4 @@ class Turn:
 
     def granted(self) -> None:
         """A slot for running turns became free."""
-        from exeunt.actors.turn import turns
-
-        self.actor.put(turns.slot_granted, self)
+        self.actor.put(Turn.slot_granted, self)

@@ -34,11 +34,19 @@ def unpark(actor: SessionActor, call: "Call") -> None:
 
 def leave_slot_if_all_wait(actor: SessionActor, turn: Turn) -> None:
     """Give the slot back when no open call of the turn is at work."""
-    from exeunt.actors.turn import turns
-
     batch = turn.batch
     if batch is None or turn.cause is not None or not (turn.has_slot or turn.slot_wanted):
         return
     open_calls = [call for call in batch.calls if call.outcome is None and call.held is None]
     if open_calls and all(call.parks for call in open_calls):
-        turns.leave_slot(actor, turn)
+        leave_slot(actor, turn)
+
+
+def leave_slot(actor: SessionActor, turn: Turn) -> None:
+    """Give the turn's slot back, or leave the queue for one."""
+    if turn.has_slot:
+        turn.has_slot = False
+        actor.host.turn_slots.release(turn)
+    elif turn.slot_wanted:
+        turn.slot_wanted = False
+        actor.host.turn_slots.withdraw(turn)

@@ -10,7 +10,7 @@ from typing import Any
 
 import outcome
 
-from exeunt.actors.activities.tool_call import INTERRUPTED_TEXT
+from exeunt.actors.activities.call_end import INTERRUPTED_TEXT
 from exeunt.actors.errors import SessionFailed, TurnInterrupted
 from exeunt.actors.events import (
     AssistantTurnEnd,
@@ -28,10 +28,9 @@ from exeunt.actors.events import (
 from exeunt.actors.events import (
     SessionFailed as SessionFailedEvent,
 )
-from exeunt.actors.outcomes import Outcome
+from exeunt.actors.outcomes import Outcome, TurnEndReason
 from exeunt.actors.state import SessionState
-from exeunt.actors.state.termination import TurnEndReason
-from exeunt.actors.turn import aborts, host_calls, turns
+from exeunt.actors.turn import aborts, host_calls, parking, turns
 from exeunt.actors.turn.actor import Entry, SessionActor
 from exeunt.actors.turn.live import Turn, Waiter
 
@@ -73,7 +72,7 @@ def crashed(actor: SessionActor, entry: Entry | None, cause: Exception) -> None:
 
 
 class _Restart:
-    """The restart of one actor, as a timer's callback."""
+    """The restart of one actor, when its back-off is over."""
 
     __slots__ = ("actor", "wreck")
 
@@ -81,7 +80,8 @@ class _Restart:
         self.actor = actor
         self.wreck = wreck
 
-    def __call__(self) -> None:
+    def expire(self) -> None:
+        """Build the actor anew and go on. For the timers."""
         actor = self.actor
         if actor.status != "restarting":
             return
@@ -110,7 +110,7 @@ def _fence_all(actor: SessionActor) -> None:
                 actor.host.fenced.add(activity)
                 activity.scope.cancel()
     if turn is not None:
-        turns.leave_slot(actor, turn)
+        parking.leave_slot(actor, turn)
 
 
 def _rebuild(actor: SessionActor) -> None:
@@ -149,7 +149,7 @@ def close_open_work(actor: SessionActor, turn: Turn | None) -> None:
             ToolExecutionComplete,
             start.tool_call_id,
             start.tool_name,
-            Outcome.INTERRUPTED.value,
+            Outcome.INTERRUPTED,
             INTERRUPTED_TEXT,
             start.turn_id,
             max(0.0, now - start.time),
@@ -164,7 +164,7 @@ def close_open_work(actor: SessionActor, turn: Turn | None) -> None:
         duration = 0.0 if turn is None else actor.host.clock.now() - turn.started
         generation = state.context.generation
         reason = TurnEndReason.INTERRUPTED
-        actor.emit(TurnEnd, state.turn_id, reason.value, generation, steps, duration)
+        actor.emit(TurnEnd, state.turn_id, reason, generation, steps, duration)
         actor.last_reason = reason
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import outcome
 
-from exeunt.actors.activities.model_call import ModelCall, model_name, provider_name
+from exeunt.actors.activities.model_call import ModelCall
 from exeunt.actors.activities.prompts import EndHook, Preparation, PreparedPrompt, PromptHooks
 from exeunt.actors.errors import PromptBlocked, TurnAborted, TurnFailed
 from exeunt.actors.events import (
@@ -25,9 +25,9 @@ from exeunt.actors.hooks import NO_HOOKS
 from exeunt.actors.models import ModelError, ModelResponse, Usage
 from exeunt.actors.session.replies import Reply
 from exeunt.actors.state.session_state import Pending
-from exeunt.actors.state.termination import TurnEndReason
+from exeunt.actors.outcomes import TurnEndReason
 from exeunt.actors.text import encodable
-from exeunt.actors.turn import batches, host_calls
+from exeunt.actors.turn import aborts, batches, host_calls, parking
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Turn, TurnRecord, Waiter
 
@@ -136,7 +136,7 @@ def _prepare(actor: SessionActor, turn: Turn, ended: str | None = None) -> None:
             actor.greeted = actor.greeted or greets
             _run_hooks(actor, turn, PromptHooks(turn, [prompt], greets_as, ended))
             return
-    _enter_first(actor, turn, PreparedPrompt(prompt))
+    _enter_first(actor, turn, prompt, None)
     start_step(actor, turn)
 
 
@@ -146,10 +146,10 @@ def _run_hooks(actor: SessionActor, turn: Turn, activity: PromptHooks) -> None:
     actor.start(activity)
 
 
-def _enter_first(actor: SessionActor, turn: Turn, prompt: PreparedPrompt) -> None:
+def _enter_first(actor: SessionActor, turn: Turn, content: str, original: str | None) -> None:
     pending, turn.pending, turn.seed = turn.pending, None, None
     message_id = None if pending is None else pending.message_id
-    actor.emit(UserMessage, prompt.content, turn.turn_id, message_id, turn.delivery, prompt.original)
+    actor.emit(UserMessage, content, turn.turn_id, message_id, turn.delivery, original)
     if pending is not None:
         _took(turn, pending)
 
@@ -182,7 +182,7 @@ def prompts_prepared(actor: SessionActor, activity: PromptHooks, result: Prepara
         if first.blocked is not None:
             _block_first(actor, turn, first.blocked)
             return
-        _enter_first(actor, turn, first)
+        _enter_first(actor, turn, first.content, first.original)
     _steer_all(actor, turn, prompts)
     start_step(actor, turn)
 
@@ -260,10 +260,15 @@ def model_answered(actor: SessionActor, activity: ModelCall, result: ModelRespon
 def _take_answer(actor: SessionActor, turn: Turn, activity: ModelCall, answer: ModelResponse) -> None:
     usage = answer.usage or NO_USAGE
     turn.tokens += usage.input_tokens + usage.output_tokens
-    model = actor.options.model
+    options = actor.options
     seconds = actor.host.clock.now() - activity.began
     actor.emit(
-        AssistantUsage, model_name(model), provider_name(model), usage.input_tokens, usage.output_tokens, seconds
+        AssistantUsage,
+        options.model_name,
+        options.provider_name,
+        usage.input_tokens,
+        usage.output_tokens,
+        seconds,
     )
     content = encodable(answer.content)
     if content:
@@ -271,7 +276,7 @@ def _take_answer(actor: SessionActor, turn: Turn, activity: ModelCall, answer: M
     if answer.tool_calls:
         batches.open_batch(actor, turn, activity.message_id, content, answer)
         return
-    reasoning = encodable(answer.reasoning)
+    reasoning = encodable(answer.reasoning) if answer.reasoning else ""
     actor.emit(AssistantMessage, content, turn.turn_id, activity.message_id, (), reasoning)
     end_step(actor, turn)
     end_turn(actor, turn, TurnEndReason.COMPLETED)
@@ -291,7 +296,7 @@ def close_turn(
     """Log the end of a turn and note it for the reply."""
     duration = actor.host.clock.now() - turn.started
     generation = actor.context.generation
-    actor.emit(TurnEnd, turn.turn_id, reason.value, generation, turn.steps, duration, cleared)
+    actor.emit(TurnEnd, turn.turn_id, reason, generation, turn.steps, duration, cleared)
     actor.last_reason = reason
     record = TurnRecord(turn.turn_id, generation, reason.value, turn.answer if content is None else content)
     turn.records.append(record)
@@ -310,11 +315,9 @@ def end_turn(
         drop(actor, turn.pending.message_id, "aborted", TurnAborted(text, session_id=actor.id))
     close_turn(actor, turn, reason, content=content)
     actor.turn = None
-    leave_slot(actor, turn)
+    parking.leave_slot(actor, turn)
     _answer_waiters(actor, turn, reason, error)
     if turn.abort_waiters:
-        from exeunt.actors.turn import aborts
-
         aborts.answer(actor, turn)
     hooks = actor.options.hooks
     if hooks.on_session_end is not None and actor.status == "live":
@@ -329,8 +332,6 @@ def end_turn(
 def after_turn(actor: SessionActor) -> None:
     """Go on with what waits, or leave."""
     if actor.status == "stopping":
-        from exeunt.actors.turn import aborts
-
         aborts.finish_stop(actor)
     else:
         begin_next(actor)
@@ -343,16 +344,6 @@ def end_hook_returned(actor: SessionActor, activity: EndHook, result: Any) -> No
     activity.finish()
     actor.aftermath = None
     after_turn(actor)
-
-
-def leave_slot(actor: SessionActor, turn: Turn) -> None:
-    """Give the turn's slot back, or leave the queue for one."""
-    if turn.has_slot:
-        turn.has_slot = False
-        actor.host.turn_slots.release(turn)
-    elif turn.slot_wanted:
-        turn.slot_wanted = False
-        actor.host.turn_slots.withdraw(turn)
 
 
 def _answer_waiters(actor: SessionActor, turn: Turn, reason: TurnEndReason, error: ModelError | None) -> None:
@@ -380,6 +371,7 @@ def _result(
     return outcome.Value(Reply(turn.records[-1].content, reason.value, tuple(turn.records)))
 
 
+Turn.slot_granted = slot_granted
 ModelCall.settle = model_answered
 PromptHooks.settle = prompts_prepared
 EndHook.settle = end_hook_returned

@@ -1,6 +1,7 @@
 """Connections: kept, found dead, bounded, expired, and never taken along by a cancelled call."""
 
 import gc
+import random
 
 import pytest
 import trio
@@ -282,3 +283,64 @@ async def test_nothing_listens() -> None:
         await model.complete(HELLO)
     assert (caught.value.kind, caught.value.retry) == (ModelErrorKind.CONNECTION_LOST, True)
     assert model.statistics().pool.in_use == 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+async def test_whatever_is_cancelled_no_connection_and_no_permit_is_lost(seed: int) -> None:
+    chance = random.Random(seed)
+    replies = [
+        FINE,
+        STREAM,
+        HttpReply(body=[completion()[:20], 0.003, completion()[20:]], framing="chunked"),
+        HttpReply(framing="raw", end="close"),
+        HttpReply(framing="raw", end="reset"),
+        HttpReply(status=500, headers=[("Connection", "close")], end="close"),
+    ]
+
+    def reply(_: object) -> HttpReply:
+        return chance.choice(replies)
+
+    async def call() -> None:
+        made = model.complete if chance.random() < 0.5 else lambda request: streamed(model, request)
+        try:
+            with trio.move_on_after(chance.choice([0, 0.001, 0.003, 1])):
+                await made(HELLO)
+                answers.append("done")
+        except ModelError:
+            answers.append("failed")
+
+    answers: list[str] = []
+    async with open_http_double() as double:
+        double.otherwise = reply
+        model = model_at(double, limits=PoolLimits(max_connections=4, max_idle=2))
+        async with trio.open_nursery() as nursery:
+            for _ in range(150):
+                nursery.start_soon(call)
+        statistics = model.statistics()
+        assert (statistics.in_flight, statistics.pool.in_use, statistics.pool.waiting) == (0, 0, 0)
+        assert statistics.calls == 150
+        assert statistics.cancelled == 150 - len(answers)
+        assert statistics.pool.idle <= 2
+        double.otherwise = FINE
+        for _ in range(8):
+            await model.complete(HELLO)
+        await model.aclose()
+        await wait_all_tasks_blocked(0.01)
+        assert double.open_connections == 0
+
+
+async def test_a_call_makes_no_garbage_that_only_the_collector_can_take() -> None:
+    async with open_http_double() as double:
+        double.otherwise = STREAM
+        model = model_at(double)
+        await streamed(model)
+        gc.collect()
+        gc.disable()
+        try:
+            for _ in range(10):
+                await streamed(model)
+                await model.complete(HELLO)
+            assert gc.collect() == 0
+        finally:
+            gc.enable()
+        await model.aclose()

@@ -1,3 +1,5 @@
+from typing import Any
+
 import pytest
 
 from exeunt.actors.errors import InvalidConfiguration, Overloaded
@@ -12,7 +14,7 @@ class Turn:
         pass
 
 
-def test_a_message_is_refused_when_running_and_waiting_turns_fill_the_host():
+def test_a_message_is_refused_when_running_and_waiting_turns_fill_the_host() -> None:
     admission = Admission(running=1, waiting=1)
     first, second = Turn("a"), Turn("b")
     admission.offer("a")
@@ -28,7 +30,7 @@ def test_a_message_is_refused_when_running_and_waiting_turns_fill_the_host():
     admission.offer("c")
 
 
-def test_a_tenant_is_refused_beyond_its_share_while_others_are_let_in():
+def test_a_tenant_is_refused_beyond_its_share_while_others_are_let_in() -> None:
     admission = Admission(running=1, waiting=9, tenant_share=2)
     for _ in range(2):
         admission.offer("noisy")
@@ -40,7 +42,7 @@ def test_a_tenant_is_refused_beyond_its_share_while_others_are_let_in():
     admission.offer("quiet")
 
 
-def test_a_share_counts_running_and_waiting_turns_together():
+def test_a_share_counts_running_and_waiting_turns_together() -> None:
     admission = Admission(running=10, waiting=0, tenant_share=1)
     turn = Turn("a")
     admission.request(turn)
@@ -52,7 +54,7 @@ def test_a_share_counts_running_and_waiting_turns_together():
     admission.offer("a")
 
 
-def test_a_turn_that_follows_from_an_accepted_one_waits_beyond_the_bound_and_is_not_refused():
+def test_a_turn_that_follows_from_an_accepted_one_waits_beyond_the_bound_and_is_not_refused() -> None:
     admission = Admission(running=1, waiting=0, tenant_share=1)
     admission.request(Turn())
 
@@ -61,7 +63,7 @@ def test_a_turn_that_follows_from_an_accepted_one_waits_beyond_the_bound_and_is_
     assert admission.statistics().waiting == 2
 
 
-def test_the_decisions_are_counted_by_what_refused():
+def test_the_decisions_are_counted_by_what_refused() -> None:
     admission = Admission(running=1, waiting=1, tenant_share=1)
     admission.offer("a")
     admission.request(Turn("a"))
@@ -88,7 +90,7 @@ def test_the_decisions_are_counted_by_what_refused():
     ) == (1, 1, 2, 1)
 
 
-def test_asking_about_a_tenant_leaves_nothing_behind():
+def test_asking_about_a_tenant_leaves_nothing_behind() -> None:
     admission = Admission(running=1, waiting=1, tenant_share=1)
     for number in range(100):
         admission.offer(f"tenant {number}")
@@ -107,6 +109,6 @@ def test_asking_about_a_tenant_leaves_nothing_behind():
         {"running": 1.5, "waiting": 1},
     ],
 )
-def test_a_bound_that_cannot_work_is_refused(options):
+def test_a_bound_that_cannot_work_is_refused(options: dict[str, Any]) -> None:
     with pytest.raises(InvalidConfiguration, match="give"):
         Admission(**options)

@@ -1,5 +1,6 @@
 import math
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -9,13 +10,13 @@ from exeunt.actors.errors import InvalidConfiguration
 from exeunt.supervisor import Backoff, RestartIntensity, RestartLog, RestartPolicy
 
 
-def test_three_restarts_in_five_seconds_are_tolerated_and_the_fourth_is_not():
+def test_three_restarts_in_five_seconds_are_tolerated_and_the_fourth_is_not() -> None:
     log = RestartLog(RestartIntensity())
 
     assert [log.record(now) for now in (0.0, 1.0, 2.0, 3.0)] == [True, True, True, False]
 
 
-def test_a_restart_older_than_the_period_is_forgotten():
+def test_a_restart_older_than_the_period_is_forgotten() -> None:
     log = RestartLog(RestartIntensity(1, 5.0))
 
     assert log.record(0.0)
@@ -23,14 +24,14 @@ def test_a_restart_older_than_the_period_is_forgotten():
     assert log.recent == 1
 
 
-def test_a_restart_exactly_as_old_as_the_period_still_counts():
+def test_a_restart_exactly_as_old_as_the_period_still_counts() -> None:
     log = RestartLog(RestartIntensity(1, 5.0))
 
     assert log.record(0.0)
     assert not log.record(5.0)
 
 
-def test_an_intensity_of_zero_gives_up_at_the_first_failure():
+def test_an_intensity_of_zero_gives_up_at_the_first_failure() -> None:
     assert not RestartLog(RestartIntensity(0, 5.0)).record(0.0)
 
 
@@ -41,7 +42,7 @@ def test_an_intensity_of_zero_gives_up_at_the_first_failure():
 )
 def test_the_log_agrees_with_counting_all_restarts_and_stays_small(
     most: int, period: float, gaps: list[float]
-):
+) -> None:
     log = RestartLog(RestartIntensity(most, period))
     now, all_times = 0.0, list[float]()
     for gap in gaps:
@@ -53,21 +54,21 @@ def test_the_log_agrees_with_counting_all_restarts_and_stays_small(
         assert log.recent == min(within, most + 1)
 
 
-def test_delays_grow_by_the_factor_up_to_the_maximum():
+def test_delays_grow_by_the_factor_up_to_the_maximum() -> None:
     backoff = Backoff(first=0.5, maximum=3.0, factor=2.0, jitter=0.0)
 
     assert [backoff.delay(attempt, lambda: 0.5) for attempt in range(1, 6)] == [0.5, 1.0, 2.0, 3.0, 3.0]
 
 
-def test_an_attempt_too_large_for_a_float_waits_the_maximum():
+def test_an_attempt_too_large_for_a_float_waits_the_maximum() -> None:
     assert Backoff(factor=10, jitter=0.0).delay(10**9, lambda: 0.0) == 30.0
 
 
-def test_jitter_takes_away_its_part_of_the_random_number():
+def test_jitter_takes_away_its_part_of_the_random_number() -> None:
     assert Backoff(first=1.0, jitter=0.5).delay(1, lambda: 0.5) == 0.75
 
 
-def test_a_policy_draws_each_delay_from_its_own_source_of_chance():
+def test_a_policy_draws_each_delay_from_its_own_source_of_chance() -> None:
     policy = RestartPolicy(RestartIntensity(), Backoff(), Random(7).random)
     twin = Random(7).random
 
@@ -84,7 +85,7 @@ def test_a_policy_draws_each_delay_from_its_own_source_of_chance():
 )
 def test_a_delay_is_between_its_jitter_and_its_maximum(
     first: float, above: float, factor: float, jitter: float, attempt: int, chance: float
-):
+) -> None:
     backoff = Backoff(first, first + above, factor, jitter)
     delay = backoff.delay(attempt, lambda: chance)
 
@@ -109,6 +110,6 @@ def test_a_delay_is_between_its_jitter_and_its_maximum(
     ],
     ids=str,
 )
-def test_a_value_that_cannot_work_is_refused(kind, options):
+def test_a_value_that_cannot_work_is_refused(kind: type, options: dict[str, Any]) -> None:
     with pytest.raises(InvalidConfiguration, match="give"):
         kind(**options)

@@ -44,7 +44,7 @@ class Diary:
         self.write(name)
 
 
-async def test_each_child_has_its_grace_and_the_next_waits_for_it(autojump_clock: MockClock):
+async def test_each_child_has_its_grace_and_the_next_waits_for_it(autojump_clock: MockClock) -> None:
     diary = Diary()
     children = [
         ChildSpec("first", diary.plain, args=("first",)),
@@ -59,7 +59,7 @@ async def test_each_child_has_its_grace_and_the_next_waits_for_it(autojump_clock
     assert diary.entries == [("last", 0.0), ("too slow cancelled", 3.0), ("in time", 5.0), ("first", 5.0)]
 
 
-async def test_a_cancellation_of_the_tree_is_the_same_ordered_shutdown(autojump_clock: MockClock):
+async def test_a_cancellation_of_the_tree_is_the_same_ordered_shutdown(autojump_clock: MockClock) -> None:
     diary = Diary()
     inner = Supervisor(
         [
@@ -85,8 +85,9 @@ async def test_a_cancellation_of_the_tree_is_the_same_ordered_shutdown(autojump_
     assert diary.entries == [("outer 2", 0.0), ("inner 2", 2.0), ("inner 1", 2.0), ("outer 1", 2.0)]
 
 
-async def test_a_cancellation_ends_a_back_off_at_once(autojump_clock: MockClock):
+async def test_a_cancellation_ends_a_back_off_at_once(autojump_clock: MockClock) -> None:
     async def crash() -> None:
+        await trio.lowlevel.checkpoint()
         raise ValueError
 
     start = trio.current_time()
@@ -97,11 +98,12 @@ async def test_a_cancellation_ends_a_back_off_at_once(autojump_clock: MockClock)
     assert trio.current_time() - start == pytest.approx(1.0)
 
 
-async def test_stop_ends_a_back_off_at_once_and_starts_nobody(autojump_clock: MockClock):
+async def test_stop_ends_a_back_off_at_once_and_starts_nobody(autojump_clock: MockClock) -> None:
     begun = 0
 
     async def crash() -> None:
         nonlocal begun
+        await trio.lowlevel.checkpoint()
         begun += 1
         raise ValueError
 
@@ -113,10 +115,10 @@ async def test_stop_ends_a_back_off_at_once_and_starts_nobody(autojump_clock: Mo
     assert trio.current_time() - start == pytest.approx(1.0)
 
 
-async def test_a_cancellation_while_a_child_starts_stops_those_before_it(autojump_clock: MockClock):
+async def test_a_cancellation_while_a_child_starts_stops_those_before_it(autojump_clock: MockClock) -> None:
     diary = Diary()
 
-    async def hang(*, task_status: "trio.TaskStatus[None]") -> None:
+    async def hang(*, task_status: "trio.TaskStatus[None]") -> None:  # noqa: ASYNC128 - on purpose
         await diary.plain("hang")
 
     diary.begin()
@@ -126,8 +128,8 @@ async def test_a_cancellation_while_a_child_starts_stops_those_before_it(autojum
     assert diary.entries == [("hang", 1.0), ("first", 1.0)]
 
 
-async def test_stop_ends_the_run_normally_even_while_a_child_starts(autojump_clock: MockClock):
-    async def hang(*, task_status: "trio.TaskStatus[None]") -> None:
+async def test_stop_ends_the_run_normally_even_while_a_child_starts(autojump_clock: MockClock) -> None:
+    async def hang(*, task_status: "trio.TaskStatus[None]") -> None:  # noqa: ASYNC128 - on purpose
         await trio.sleep_forever()
 
     supervisor = Supervisor([ChildSpec("hang", hang)])
@@ -139,8 +141,8 @@ async def test_stop_ends_the_run_normally_even_while_a_child_starts(autojump_clo
 
 
 async def test_a_child_that_ignores_its_cancellation_is_named_in_the_log_every_five_seconds(
-    autojump_clock: MockClock, caplog
-):
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
     diary = Diary()
     async with open_supervisor([ChildSpec("stubborn", diary.stubborn, args=("stubborn", 12.0))], name="host"):
         await wait_all_tasks_blocked()
@@ -155,7 +157,7 @@ async def test_a_child_that_ignores_its_cancellation_is_named_in_the_log_every_f
 
 async def test_a_restart_waits_for_the_old_run_of_a_child_that_ignores_its_cancellation(
     autojump_clock: MockClock,
-):
+) -> None:
     alive = most = 0
 
     async def child() -> None:
@@ -176,7 +178,7 @@ async def test_a_restart_waits_for_the_old_run_of_a_child_that_ignores_its_cance
     assert most == 1
 
 
-async def test_a_child_that_fails_during_the_shutdown_is_not_restarted(autojump_clock: MockClock):
+async def test_a_child_that_fails_during_the_shutdown_is_not_restarted(autojump_clock: MockClock) -> None:
     diary = Diary()
     failing = trio.Event()
     starts = 0
@@ -201,8 +203,9 @@ async def test_a_child_that_fails_during_the_shutdown_is_not_restarted(autojump_
     assert (starts, supervisor.statistics().failures, supervisor.statistics().gave_up) == (1, 1, 0)
 
 
-async def test_the_body_is_cancelled_when_the_supervisor_gives_up():
+async def test_the_body_is_cancelled_when_the_supervisor_gives_up() -> None:
     async def crash() -> None:
+        await trio.lowlevel.checkpoint()
         raise ValueError
 
     ended = False
@@ -221,7 +224,7 @@ async def test_the_body_is_cancelled_when_the_supervisor_gives_up():
     assert ended
 
 
-async def test_an_error_of_the_body_stops_the_children_and_comes_out_as_it_is():
+async def test_an_error_of_the_body_stops_the_children_and_comes_out_as_it_is() -> None:
     diary = Diary()
 
     async def host() -> None:
@@ -235,8 +238,9 @@ async def test_an_error_of_the_body_stops_the_children_and_comes_out_as_it_is():
     assert [name for name, _ in diary.entries] == ["child"]
 
 
-async def test_errors_of_both_sides_come_in_a_group():
+async def test_errors_of_both_sides_come_in_a_group() -> None:
     async def crash() -> None:
+        await trio.lowlevel.checkpoint()
         raise ValueError
 
     with pytest.RaisesGroup(KeyError, RestartIntensityExceeded):

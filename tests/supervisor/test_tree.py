@@ -58,7 +58,7 @@ class Stage:
         return " ".join(self.log)
 
 
-async def test_a_child_runs_until_the_supervisor_is_left():
+async def test_a_child_runs_until_the_supervisor_is_left() -> None:
     stage = Stage()
     async with open_supervisor() as supervisor:
         child = await supervisor.start_child(ChildSpec("a", stage.actor("a")))
@@ -82,8 +82,8 @@ async def test_a_child_runs_until_the_supervisor_is_left():
     ],
 )
 async def test_the_restart_type_decides_which_ends_are_followed_by_a_restart(
-    restart, error, starts, autojump_clock: MockClock
-):
+    restart: str, error: type[Exception] | None, starts: int, autojump_clock: MockClock
+) -> None:
     begun = 0
 
     async def child() -> None:
@@ -102,11 +102,12 @@ async def test_the_restart_type_decides_which_ends_are_followed_by_a_restart(
         assert (starts, starts - 1) == (begun, supervisor.statistics().children)
 
 
-async def test_a_crash_loop_takes_the_supervisor_down_after_three_restarts(autojump_clock: MockClock):
+async def test_a_crash_loop_takes_the_supervisor_down_after_three_restarts(autojump_clock: MockClock) -> None:
     begun: list[float] = []
     events: list[ChildEvent] = []
 
     async def crash() -> None:
+        await trio.lowlevel.checkpoint()
         begun.append(trio.current_time())
         raise ValueError(f"crash {len(begun)}")
 
@@ -133,10 +134,13 @@ async def test_a_crash_loop_takes_the_supervisor_down_after_three_restarts(autoj
     ) == (1, 3, 4, 1, 0)
 
 
-async def test_back_off_delays_are_exactly_those_of_the_seeded_source_of_chance(autojump_clock: MockClock):
+async def test_back_off_delays_are_exactly_those_of_the_seeded_source_of_chance(
+    autojump_clock: MockClock,
+) -> None:
     begun: list[float] = []
 
     async def crash() -> None:
+        await trio.lowlevel.checkpoint()
         begun.append(trio.current_time())
         raise ValueError
 
@@ -154,7 +158,9 @@ async def test_back_off_delays_are_exactly_those_of_the_seeded_source_of_chance(
     assert expected == pytest.approx([after - before for before, after in itertools.pairwise(begun)])
 
 
-async def test_a_child_that_ran_for_a_whole_period_starts_its_back_off_anew(autojump_clock: MockClock):
+async def test_a_child_that_ran_for_a_whole_period_starts_its_back_off_anew(
+    autojump_clock: MockClock,
+) -> None:
     delays: list[float | None] = []
     lives = iter([0.0, 0.0, 5.0, 0.0])
 
@@ -182,8 +188,8 @@ async def test_a_child_that_ran_for_a_whole_period_starts_its_back_off_anew(auto
     ],
 )
 async def test_a_strategy_stops_in_reverse_start_order_and_starts_in_start_order(
-    strategy, order, autojump_clock: MockClock
-):
+    strategy: str, order: str, autojump_clock: MockClock
+) -> None:
     stage = Stage()
     async with open_supervisor(stage.cast("abcd"), strategy=strategy, backoff=PLAIN):
         await stage.fail("b")
@@ -192,7 +198,7 @@ async def test_a_strategy_stops_in_reverse_start_order_and_starts_in_start_order
         assert order == stage.said()
 
 
-async def test_coupled_children_that_fail_together_count_as_one_failure(autojump_clock: MockClock):
+async def test_coupled_children_that_fail_together_count_as_one_failure(autojump_clock: MockClock) -> None:
     stage = Stage()
     async with open_supervisor(
         stage.cast("abc"), strategy="one_for_all", backoff=PLAIN, intensity=RestartIntensity(1, 5.0)
@@ -204,7 +210,7 @@ async def test_coupled_children_that_fail_together_count_as_one_failure(autojump
         assert (supervisor.statistics().failures, supervisor.statistics().restarts) == (3, 3)
 
 
-async def test_a_failure_further_up_the_chain_takes_over_the_recovery(autojump_clock: MockClock):
+async def test_a_failure_further_up_the_chain_takes_over_the_recovery(autojump_clock: MockClock) -> None:
     stage = Stage()
     async with open_supervisor(stage.cast("abc"), strategy="rest_for_one", backoff=PLAIN, intensity=OFTEN):
         await stage.fail("c")
@@ -216,7 +222,9 @@ async def test_a_failure_further_up_the_chain_takes_over_the_recovery(autojump_c
         assert stage.log.count("+b") == 1
 
 
-async def test_failures_that_wait_for_a_start_to_finish_are_cured_by_one_recovery(autojump_clock: MockClock):
+async def test_failures_that_wait_for_a_start_to_finish_are_cured_by_one_recovery(
+    autojump_clock: MockClock,
+) -> None:
     stage = Stage()
 
     async def slow(*, task_status: "trio.TaskStatus[None]") -> None:
@@ -240,7 +248,33 @@ async def test_failures_that_wait_for_a_start_to_finish_are_cured_by_one_recover
         assert stage.said() == "-a -b +a +b +c"
 
 
-async def test_a_temporary_child_is_not_started_again_for_the_sake_of_a_sibling(autojump_clock: MockClock):
+async def test_siblings_are_restarted_even_if_the_failed_child_is_stopped_before(
+    autojump_clock: MockClock,
+) -> None:
+    stage = Stage()
+
+    async def slow(*, task_status: "trio.TaskStatus[None]") -> None:
+        await trio.sleep(4)
+        task_status.started()
+        await trio.sleep_forever()
+
+    async with (
+        open_supervisor(stage.cast("abc"), strategy="one_for_all", backoff=PLAIN) as supervisor,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(supervisor.start_child, ChildSpec("slow", slow))
+        await trio.sleep(1)
+        await stage.fail("a")
+        await stage.fail("b")
+        await supervisor.stop_child("a")
+        await trio.sleep(10)
+
+        assert stage.said() == "-b -c +b +c"
+
+
+async def test_a_temporary_child_is_not_started_again_for_the_sake_of_a_sibling(
+    autojump_clock: MockClock,
+) -> None:
     stage = Stage()
     cast = [ChildSpec("a", stage.actor("a")), ChildSpec("b", stage.actor("b"), restart="temporary")]
     async with open_supervisor(cast, strategy="one_for_all", backoff=PLAIN) as supervisor:
@@ -253,7 +287,7 @@ async def test_a_temporary_child_is_not_started_again_for_the_sake_of_a_sibling(
 
 async def test_a_group_whose_second_child_fails_again_while_it_restarts_is_restarted_as_a_whole(
     autojump_clock: MockClock,
-):
+) -> None:
     stage, begun = Stage(), 0
 
     async def flaky(*, task_status: "trio.TaskStatus[None]") -> None:
@@ -275,7 +309,9 @@ async def test_a_group_whose_second_child_fails_again_while_it_restarts_is_resta
         assert stage.said() == "-a -c +a +flaky 2 -a +a +flaky 3 +c"
 
 
-async def test_a_child_that_fails_while_another_is_being_stopped_is_restarted(autojump_clock: MockClock):
+async def test_a_child_that_fails_while_another_is_being_stopped_is_restarted(
+    autojump_clock: MockClock,
+) -> None:
     stage = Stage()
 
     async def slow(*, stopping: trio.Event) -> None:
@@ -295,7 +331,7 @@ async def test_a_child_that_fails_while_another_is_being_stopped_is_restarted(au
 
 async def test_a_group_member_that_fails_while_it_is_stopped_for_a_sibling_is_no_new_failure(
     autojump_clock: MockClock,
-):
+) -> None:
     stage = Stage()
 
     async def sore_loser(*, task_status: "trio.TaskStatus[None]") -> None:
@@ -317,11 +353,14 @@ async def test_a_group_member_that_fails_while_it_is_stopped_for_a_sibling_is_no
         assert (supervisor.statistics().running, supervisor.statistics().failures) == (2, 1)
 
 
-async def test_an_exhausted_subtree_is_a_failure_of_one_child_of_its_parent(autojump_clock: MockClock):
+async def test_an_exhausted_subtree_is_a_failure_of_one_child_of_its_parent(
+    autojump_clock: MockClock,
+) -> None:
     crashes = 0
 
     async def crash() -> None:
         nonlocal crashes
+        await trio.lowlevel.checkpoint()
         crashes += 1
         raise ValueError("crash")
 
@@ -339,7 +378,9 @@ async def test_an_exhausted_subtree_is_a_failure_of_one_child_of_its_parent(auto
     assert (inner.statistics().starts, inner.statistics().gave_up) == (3, 3)
 
 
-async def test_a_subtree_that_restarts_begins_with_its_static_children_only(autojump_clock: MockClock):
+async def test_a_subtree_that_restarts_begins_with_its_static_children_only(
+    autojump_clock: MockClock,
+) -> None:
     stage = Stage()
     inner = Supervisor(stage.cast("a"), name="inner", intensity=RestartIntensity(0, 5.0))
     async with open_supervisor([ChildSpec("inner", inner.run)], backoff=PLAIN):
@@ -350,7 +391,9 @@ async def test_a_subtree_that_restarts_begins_with_its_static_children_only(auto
         assert stage.said() == "-a -b +a"
 
 
-async def test_one_child_of_a_thousand_restarts_and_the_others_do_not_notice(autojump_clock: MockClock):
+async def test_one_child_of_a_thousand_restarts_and_the_others_do_not_notice(
+    autojump_clock: MockClock,
+) -> None:
     stage = Stage()
     async with open_supervisor(backoff=PLAIN) as supervisor:
         for number in range(1_000):
@@ -365,7 +408,7 @@ async def test_one_child_of_a_thousand_restarts_and_the_others_do_not_notice(aut
     assert [f"-{number}" for number in reversed(range(1_000))] == stage.log
 
 
-async def test_a_thousand_children_that_fail_together_are_all_restarted(autojump_clock: MockClock):
+async def test_a_thousand_children_that_fail_together_are_all_restarted(autojump_clock: MockClock) -> None:
     stage = Stage()
     async with open_supervisor(backoff=PLAIN, intensity=RestartIntensity(1_000, 5.0)) as supervisor:
         for number in range(1_000):
@@ -377,7 +420,7 @@ async def test_a_thousand_children_that_fail_together_are_all_restarted(autojump
         assert supervisor.statistics().running == 1_000
 
 
-async def test_an_observer_that_raises_is_counted_and_does_no_harm(caplog):
+async def test_an_observer_that_raises_is_counted_and_does_no_harm(caplog: pytest.LogCaptureFixture) -> None:
     def observer(event: ChildEvent) -> None:
         raise ValueError("observer")
 
@@ -388,10 +431,11 @@ async def test_an_observer_that_raises_is_counted_and_does_no_harm(caplog):
     assert "the observer of supervisor 'supervisor' raised at started of 'a'" in caplog.text
 
 
-async def test_what_is_no_exception_takes_the_supervisor_down_and_stops_the_others():
+async def test_what_is_no_exception_takes_the_supervisor_down_and_stops_the_others() -> None:
     stage = Stage()
 
     async def leave() -> None:
+        await trio.lowlevel.checkpoint()
         raise SystemExit(3)
 
     with pytest.RaisesGroup(SystemExit, flatten_subgroups=True):
@@ -408,21 +452,22 @@ async def test_what_is_no_exception_takes_the_supervisor_down_and_stops_the_othe
             lambda: Supervisor([ChildSpec("a", trio.sleep), ChildSpec("a", trio.sleep)]), id="twice"
         ),
         pytest.param(lambda: ChildSpec("", trio.sleep), id="name"),
-        pytest.param(lambda: ChildSpec("a", "no function"), id="task"),
+        pytest.param(lambda: ChildSpec("a", "no function"), id="task"),  # type: ignore[arg-type]
         pytest.param(lambda: ChildSpec("a", trio.sleep, restart="sometimes"), id="restart"),
         pytest.param(lambda: ChildSpec("a", trio.sleep, grace=-1), id="grace"),
         pytest.param(lambda: ChildSpec("a", trio.sleep, start_timeout=0), id="start_timeout"),
     ],
 )
-def test_a_supervisor_that_cannot_work_is_refused(make):
+def test_a_supervisor_that_cannot_work_is_refused(make: Callable[[], object]) -> None:
     with pytest.raises(InvalidConfiguration):
         make()
 
 
-async def test_a_static_child_that_does_not_start_ends_the_run_and_those_before_it():
+async def test_a_static_child_that_does_not_start_ends_the_run_and_those_before_it() -> None:
     stage = Stage()
 
-    async def broken(*, task_status: "trio.TaskStatus[None]") -> None:
+    async def broken(*, task_status: "trio.TaskStatus[None]") -> None:  # noqa: ASYNC128 - on purpose
+        await trio.lowlevel.checkpoint()
         raise ValueError("no port")
 
     with pytest.raises(ChildStartFailed, match="no port"):

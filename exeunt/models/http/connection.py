@@ -1,6 +1,7 @@
 """One keep-alive connection: h11 driven by a trio stream."""
 
 import select
+import sys
 from contextlib import suppress
 
 import h11
@@ -155,6 +156,9 @@ class Connection:
 
     def is_readable(self) -> bool:
         """Whether there is something to read: on a drained connection that is its end, or nonsense."""
+        if sys.platform == "win32":
+            return bool(select.select([self._socket.fileno()], [], [], 0)[0])
+        # Not `select.select`, which knows no file descriptors above 1,023.
         poll = select.poll()
         poll.register(self._socket.fileno(), select.POLLIN)
         return bool(poll.poll(0))

@@ -1,0 +1,25 @@
+"""How a tool call ended, on its way into the log."""
+
+import msgspec
+
+from exeunt.actors.outcomes import Outcome
+
+INTERRUPTED_TEXT = "The execution of this tool, or a previous tool was interrupted."
+"""What the model reads of a call that was cut off; recorded conversations contain these words."""
+
+
+class CallEnd(msgspec.Struct, frozen=True, gc=False):
+    """How a call ended."""
+
+    outcome: Outcome
+    text: str
+    """For the model."""
+    error: str | None = None
+    """The true cause, for the log."""
+    session_log: str | None = None
+
+
+def rolled_back_end(cause: str) -> CallEnd:
+    """The outcome of a call that succeeded and whose clear must not happen after all."""
+    text = f"The tool finished, but its clear was rolled back: {cause}."
+    return CallEnd(Outcome.CANCELLED, text, text)
