@@ -61,6 +61,13 @@ class SessionNotConfigured(SessionError):
     """A stored session was woken and nobody gave it its model, tools and handlers."""
 
 
+class TransportLost(SessionError):
+    """The way to a session of another process is lost, silent, or carried what is no frame.
+
+    Whether that process has done what it was last asked is unknown.
+    """
+
+
 # --- Sending and waiting -----------------------------------------------------------------------------------
 
 

@@ -4,6 +4,7 @@ Run: python -m loadtests.bench_turn [rounds]
 """
 
 import gc
+import json
 import sys
 import time
 from collections.abc import Awaitable, Callable
@@ -41,22 +42,29 @@ class ZeroCostModel:
         raise NotImplementedError
 
 
+async def floor_model(history: list[dict[str, str]]) -> dict[str, str]:
+    """The same zero-cost model, over plain dicts."""
+    await trio.lowlevel.checkpoint()
+    if history[-1]["role"] == "tool":
+        return {"role": "assistant", "content": "3"}
+    return {"role": "assistant", "call": "add", "arguments": '{"a":1,"b":2}'}
+
+
+async def floor_tool(a: int, b: int, history: list[dict[str, str]]) -> None:
+    history.append({"role": "tool", "content": str(a + b)})
+
+
 async def floor_turn(history: list[dict[str, str]]) -> str:
-    """The same work without a session: two model calls and a tool call in a nursery."""
+    """The same work without a session: model, tool call in a nursery, model."""
     history.append({"role": "user", "content": "add 1 and 2"})
-    await trio.lowlevel.checkpoint()
-    history.append({"role": "assistant", "call": "add"})
-    result: list[str] = []
-
-    async def run() -> None:
-        result.append(str(1 + 2))
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(run, name="call")
-    history.append({"role": "tool", "content": result[0]})
-    await trio.lowlevel.checkpoint()
-    history.append({"role": "assistant", "content": "3"})
-    return "3"
+    while True:
+        answer = await floor_model(history)
+        history.append(answer)
+        if "call" not in answer:
+            return answer["content"]
+        arguments = json.loads(answer["arguments"])
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(floor_tool, arguments["a"], arguments["b"], history, name="call")
 
 
 async def floor_round(concurrent: bool) -> float:

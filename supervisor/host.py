@@ -19,7 +19,8 @@ from exeunt.actors.errors import (
 )
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.ports import Observer
-from exeunt.actors.session import Session
+from exeunt.actors.session import RemoteSession, Session, SessionTransport
+from exeunt.actors.session.remote import ANSWER_TIMEOUT
 from exeunt.actors.timers import Timers
 from exeunt.actors.turn import aborts, birth
 from exeunt.actors.turn.actor import SessionActor
@@ -137,6 +138,18 @@ class HostCore:
                 session_id=session_id,
             )
         return Session(actor)
+
+    def attach_remote(
+        self, session_id: str, transport: SessionTransport, *, answer_timeout: float = ANSWER_TIMEOUT
+    ) -> RemoteSession:
+        """Return a handle of a session whose actor lives in another process, reached over *transport*.
+
+        Nothing is sent yet, and the session is not one of `list_sessions`. Clears that the handle refuses are shown to
+        this host's observers and metrics. *answer_timeout*, in seconds, bounds each wait for an answer.
+        Raises `InvalidConfiguration`, `SessionClosed` when the host ends.
+        """
+        self._check_open()
+        return RemoteSession(_checked_id(session_id), transport, self, answer_timeout=answer_timeout)
 
     async def list_sessions(self, *, tenant: str | None = None) -> Sequence[SessionMetadata]:
         """Return what is stored, the session used last first; of one tenant, if asked. Wakes nobody."""

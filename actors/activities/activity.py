@@ -6,6 +6,8 @@ per call), and a task that is stuck in a handler can be left behind at any time:
 result is decided without it, another task carries on, and whatever comes back later is stale.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -21,19 +23,18 @@ GRACE = 1.0
 class Activity:
     """Something that an actor waits for. Subclasses say how it runs and what it gives when it is lost."""
 
-    __slots__ = ("_limit", "actor", "cause", "done", "scope")
-
     settle: ClassVar[Callable[..., None]]
     """The actor's handler for the result."""
 
+    scope: trio.CancelScope | None = None
+    cause: str | None = None
+    """Why it was cancelled: `timeout`, `aborted`, `stopped`, `siblings`, `interrupted`."""
+    done: bool = False
+    """Whether its result is decided. What its task still does is stale."""
+    _limit: float = 0.0
+
     def __init__(self, actor: "SessionActor") -> None:
         self.actor = actor
-        self.scope: trio.CancelScope | None = None
-        self.cause: str | None = None
-        """Why it was cancelled: `timeout`, `aborted`, `stopped`, `siblings`, `interrupted`."""
-        self.done = False
-        """Whether its result is decided. What its task still does is stale."""
-        self._limit = 0.0
 
     async def run(self) -> Any:
         """Do it and return the result. Raises nothing but cancellations."""

@@ -1,5 +1,7 @@
 """One request to the model, with its retries."""
 
+from __future__ import annotations
+
 import random
 from contextlib import aclosing
 from typing import Any
@@ -29,7 +31,11 @@ _jitter = random.Random()
 class ModelCall(Activity):
     """A request of a turn. Its result is a `ModelResponse`, or the `ModelError` that ended it."""
 
-    __slots__ = ("attempt", "began", "message_id", "request", "turn")
+    attempt: int = 0
+    began: float = 0.0
+    """When the last attempt was made."""
+    message_id: str | None = None
+    """Id under which the pieces of the last attempt are shown."""
 
     def __init__(self, turn: Turn) -> None:
         actor = turn.actor
@@ -38,11 +44,6 @@ class ModelCall(Activity):
         self.request = ModelRequest(
             actor.context.request(), actor.options.tools.definitions, actor.id, turn.turn_id
         )
-        self.attempt = 0
-        self.began = 0.0
-        """When the last attempt was made."""
-        self.message_id: str | None = None
-        """Id under which the pieces of the last attempt are shown."""
 
     async def run(self) -> ModelResponse | ModelError:
         """Call the model until it answers, fails for good, or the policy is spent."""

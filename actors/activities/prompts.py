@@ -36,8 +36,6 @@ class Preparation:
 class PromptHooks(Activity):
     """Runs prompts through the hooks."""
 
-    __slots__ = ("ended", "greets_as", "prompts", "turn")
-
     def __init__(self, turn: Turn, prompts: Sequence[str], greets_as: str | None, ended: str | None) -> None:
         super().__init__(turn.actor)
         self.turn = turn
@@ -84,8 +82,6 @@ class PromptHooks(Activity):
 
 class EndHook(Activity):
     """Runs the hook after a turn."""
-
-    __slots__ = ("error", "message", "reason")
 
     def __init__(self, turn: Turn, reason: str, message: str | None, error: str | None) -> None:
         super().__init__(turn.actor)

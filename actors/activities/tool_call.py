@@ -5,6 +5,8 @@ inside the call's own cancellation; the stage in which it stopped decides the ou
 which names the true cause.
 """
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -28,28 +30,27 @@ if TYPE_CHECKING:
 class Call(Activity):
     """A tool call of a batch, or of the host."""
 
-    __slots__ = (
-        "arguments_json",
-        "asking",
-        "call",
-        "guidance",
-        "held",
-        "index",
-        "modified_arguments",
-        "name",
-        "outcome",
-        "parks",
-        "result",
-        "returned",
-        "slot_waiter",
-        "stage",
-        "started",
-        "started_at",
-        "tenant",
-        "tool",
-        "turn",
-        "was_owner",
-    )
+    modified_arguments: str | None = None
+    """What a hook put in the place of the model's arguments."""
+    stage: str = "arguments"
+    """`arguments`, `pre_hook`, `approval`, `slot`, `handler` or `post_hook`."""
+    started: bool = False
+    """Whether it was let go; a sequential call, and what stands behind one, waits."""
+    returned: bool = False
+    """Whether nothing of it runs any more: it has its outcome, or is held as the owner of a clear."""
+    outcome: Outcome | None = None
+    """Its recorded outcome; until then it is in flight."""
+    held: CallEnd | None = None
+    """Its success, kept back until the clear that it owns can be committed."""
+    was_owner: bool = False
+    """Whether it ever owned a clear."""
+    result: ToolResult | None = None
+    """What the handler gave, once it has."""
+    asking: str | None = None
+    """Id of the approval that it waits for."""
+    parks: int = 0
+    """Waits that leave its slots to others: an approval, another session's reply."""
+    slot_waiter: Waiter | None = None
 
     def __init__(self, actor: "SessionActor", turn: "Turn | None", call: ToolCall, index: int, now: float) -> None:
         super().__init__(actor)
@@ -61,29 +62,8 @@ class Call(Activity):
         self.tenant = actor.options.tenant
         self.started_at = now
         self.arguments_json = call.arguments_json
-        self.modified_arguments: str | None = None
-        """What a hook put in the place of the model's arguments."""
         self.guidance: list[str] = []
         """What hooks want the model to read after the batch."""
-        self.stage = "arguments"
-        """`arguments`, `pre_hook`, `approval`, `slot`, `handler` or `post_hook`."""
-        self.started = False
-        """Whether it was let go; a sequential call, and what stands behind one, waits."""
-        self.returned = False
-        """Whether nothing of it runs any more: it has its outcome, or is held as the owner of a clear."""
-        self.outcome: Outcome | None = None
-        """Its recorded outcome; until then it is in flight."""
-        self.held: CallEnd | None = None
-        """Its success, kept back until the clear that it owns can be committed."""
-        self.was_owner = False
-        """Whether it ever owned a clear."""
-        self.result: ToolResult | None = None
-        """What the handler gave, once it has."""
-        self.asking: str | None = None
-        """Id of the approval that it waits for."""
-        self.parks = 0
-        """Waits that leave its slots to others: an approval, another session's reply."""
-        self.slot_waiter: Waiter | None = None
 
     @property
     def cancelled(self) -> bool:

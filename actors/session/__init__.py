@@ -1,10 +1,18 @@
 """Handles: how hosts and handlers use a session.
 
 Read `session` (the handle), `history` (the context and its clear), `replies` (what calls return),
-`subscriptions` (streams of events), `statistics`, and `remote` (a session whose actor lives elsewhere).
+`subscriptions` (streams of events), `statistics`, and `remote` (a session whose actor lives elsewhere) with `frames`
+(how it crosses the process boundary).
 """
 
 from exeunt.actors.session.history import ClearResult, History
+from exeunt.actors.session.remote import (
+    FrameStream,
+    RemoteEventStream,
+    RemoteHistory,
+    RemoteSession,
+    SessionTransport,
+)
 from exeunt.actors.session.replies import AbortReceipt, Reply, ToolOutcome
 from exeunt.actors.session.session import Session
 from exeunt.actors.session.statistics import SessionStatistics
@@ -14,10 +22,15 @@ __all__ = [
     "AbortReceipt",
     "ClearResult",
     "EventStream",
+    "FrameStream",
     "History",
+    "RemoteEventStream",
+    "RemoteHistory",
+    "RemoteSession",
     "Reply",
     "Session",
     "SessionStatistics",
+    "SessionTransport",
     "StreamLagged",
     "StreamReset",
     "ToolOutcome",

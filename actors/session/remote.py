@@ -173,13 +173,13 @@ class RemoteSession:
                 f"no answer to {method!r} within {within:g} s: what was asked may have happened", session_id=self._id
             )
         if isinstance(answer, Mapping) and "error" in answer:
-            raise _checked(lambda: error_from(answer["error"]), self._id)
+            raise _decoded(error_from, answer["error"], self._id)
         if isinstance(answer, Mapping) and "result" in answer:
             return answer["result"]
         raise TransportLost(f"what answers {method!r} is neither a result nor an error", session_id=self._id)
 
     def _as(self, result: object, kind: type[T]) -> T:
-        return _checked(lambda: value_from(result, kind), self._id)
+        return _decoded(lambda value: value_from(value, kind), result, self._id)
 
     def _refuse_clear(self) -> None:
         """Tell the observers of this host: the other one does not hear of it."""
@@ -259,8 +259,8 @@ class RemoteEventStream:
             if frame is None:
                 raise StopAsyncIteration
             if isinstance(frame, Mapping) and "error" in frame:
-                raise _checked(lambda: error_from(frame["error"]), session_id)
-            event = _checked(lambda: event_from(frame), session_id)
+                raise _decoded(error_from, frame["error"], session_id)
+            event = _decoded(event_from, frame, session_id)
         except Exception:
             await self.aclose()
             raise
@@ -297,9 +297,9 @@ def _lost(error: Exception, session_id: str, what: str) -> TransportLost:
     return TransportLost(f"the transport was lost over {what!r}: {error}", session_id=session_id)
 
 
-def _checked(decode: Callable[[], T], session_id: str) -> T:
+def _decoded(decode: Callable[[object], T], value: object, session_id: str) -> T:
     """Decode what came in; what cannot be decoded is as good as lost."""
     try:
-        return decode()
+        return decode(value)
     except BadFrame as error:
         raise TransportLost(f"the other side sent what cannot be read: {error}", session_id=session_id) from error

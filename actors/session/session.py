@@ -91,7 +91,7 @@ class Session:
         `PromptBlocked`, `SessionClosed`, `SessionFailed`.
         """
         actor = self._actor
-        seconds = _checked_timeout(timeout)
+        seconds = checked_timeout(timeout)
         caller = _refuse_deadlock(actor, "send_and_wait")
         waiter = Waiter(caller)
         message_id = _put_message(actor, prompt, mode, waiter)
@@ -217,7 +217,7 @@ class _Subscriber:
 
 
 def _put_message(actor: SessionActor, prompt: Any, mode: Any, waiter: Waiter | None) -> str:
-    _check_message(prompt, mode)
+    check_message(prompt, mode)
     _check_open(actor)
     actor.host.turn_slots.offer(actor.options.tenant)
     message_id = actor.new_id()
@@ -225,7 +225,8 @@ def _put_message(actor: SessionActor, prompt: Any, mode: Any, waiter: Waiter | N
     return message_id
 
 
-def _check_message(prompt: Any, mode: Any) -> None:
+def check_message(prompt: Any, mode: Any) -> None:
+    """Raise `InvalidPrompt` or `InvalidConfiguration` for what cannot be sent."""
     if not isinstance(prompt, str):
         raise InvalidPrompt(f"a prompt must be a text, not {type(prompt).__name__}")
     try:
@@ -254,7 +255,8 @@ def _check_open(actor: SessionActor) -> None:
         )
 
 
-def _checked_timeout(timeout: Any) -> float | None:
+def checked_timeout(timeout: Any) -> float | None:
+    """Return the seconds of a time-out, `None` for none. Raises `InvalidConfiguration`."""
     if timeout is None:
         return None
     if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout >= 0:

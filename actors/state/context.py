@@ -127,12 +127,12 @@ class Context(msgspec.Struct, frozen=True, gc=False):
         return Context(self.preamble, shared, len(shared), self.generation, None)
 
 
-def _system(context: Context, event: SystemMessage) -> Context:
+def fold_system(context: Context, event: SystemMessage) -> Context:
     preamble = (event,) if event.first else (*context.preamble, event)
     return Context(preamble, context.shared, context.length, context.generation, context.batch)
 
 
-def _user(context: Context, event: UserMessage) -> Context:
+def fold_user(context: Context, event: UserMessage) -> Context:
     if context.batch is not None:
         raise ContextError(f"user message {event.id} stands between a tool call and its result")
     if event.delivery == "seed" and context.length == 1 and isinstance(context.shared[0], ContextCleared):
@@ -140,7 +140,7 @@ def _user(context: Context, event: UserMessage) -> Context:
     return context._append(event)
 
 
-def _assistant(context: Context, event: AssistantMessage) -> Context:
+def fold_assistant(context: Context, event: AssistantMessage) -> Context:
     if context.batch is not None:
         raise ContextError(f"assistant message {event.id} stands between a tool call and its result")
     if event.tool_calls:
@@ -150,7 +150,7 @@ def _assistant(context: Context, event: AssistantMessage) -> Context:
     return context._append(event) if event.content else context
 
 
-def _result(context: Context, event: ToolExecutionComplete) -> Context:
+def fold_result(context: Context, event: ToolExecutionComplete) -> Context:
     if event.turn_id is None:
         return context
     batch = context.batch
@@ -186,16 +186,16 @@ def _with_modified_arguments(
     return msgspec.structs.replace(message, tool_calls=calls)
 
 
-def _cleared(context: Context, event: ContextCleared) -> Context:
+def fold_cleared(context: Context, event: ContextCleared) -> Context:
     if context.batch is not None:
         raise ContextError(f"clear {event.id} stands between a tool call and its result")
     return Context(context.preamble, [event], 1, event.generation, None)
 
 
 _FOLDS: dict[type[Event], Callable[[Context, Any], Context]] = {
-    SystemMessage: _system,
-    UserMessage: _user,
-    AssistantMessage: _assistant,
-    ToolExecutionComplete: _result,
-    ContextCleared: _cleared,
+    SystemMessage: fold_system,
+    UserMessage: fold_user,
+    AssistantMessage: fold_assistant,
+    ToolExecutionComplete: fold_result,
+    ContextCleared: fold_cleared,
 }

@@ -25,7 +25,14 @@ from exeunt.actors.events import (
     TurnEnd,
     UserMessage,
 )
-from exeunt.actors.state.context import Context
+from exeunt.actors.state.context import (
+    Context,
+    fold_assistant,
+    fold_cleared,
+    fold_result,
+    fold_system,
+    fold_user,
+)
 
 BEGINS_A_TURN = frozenset({"idle", "queued", "seed"})
 """Deliveries of a user message that open a turn."""
@@ -80,7 +87,7 @@ class SessionState:
     def apply(self, event: Event) -> None:
         """Fold one persisted event."""
         self.seq = event.seq
-        fold = _FOLDS.get(type(event))
+        fold = FOLDS.get(type(event))
         if fold is not None:
             fold(self, event)
 
@@ -108,8 +115,8 @@ class SessionState:
         )
 
 
-def _context(state: SessionState, event: Event) -> None:
-    state.context = state.context.with_event(event)
+def _system(state: SessionState, event: SystemMessage) -> None:
+    state.context = fold_system(state.context, event)
 
 
 def _accepted(state: SessionState, event: MessageAccepted) -> None:
@@ -147,7 +154,7 @@ def _user(state: SessionState, event: UserMessage) -> None:
         _leaves(state, event.message_id)
     if event.delivery in BEGINS_A_TURN:
         state.turn_id = event.turn_id
-    state.context = state.context.with_event(event)
+    state.context = fold_user(state.context, event)
 
 
 def _step_start(state: SessionState, event: AssistantTurnStart) -> None:
@@ -175,8 +182,9 @@ def _assistant(state: SessionState, event: AssistantMessage) -> None:
     if event.tool_calls:
         if state.call_ids is None:
             state.call_ids = []
-        state.call_ids.extend(call.id for call in event.tool_calls)
-    state.context = state.context.with_event(event)
+        for call in event.tool_calls:
+            state.call_ids.append(call.id)
+    state.context = fold_assistant(state.context, event)
 
 
 def _call_start(state: SessionState, event: ToolExecutionStart) -> None:
@@ -190,17 +198,17 @@ def _call_end(state: SessionState, event: ToolExecutionComplete) -> None:
         raise ContextError(f"result of {event.tool_call_id!r} has no open call")
     if not state.open_calls:
         state.open_calls = None
-    state.context = state.context.with_event(event)
+    state.context = fold_result(state.context, event)
 
 
 def _cleared(state: SessionState, event: ContextCleared) -> None:
     state.clears_in_a_row = state.clears_in_a_row + 1 if event.only_clears else 0
     state.call_ids = None
-    state.context = state.context.with_event(event)
+    state.context = fold_cleared(state.context, event)
 
 
-_FOLDS: dict[type[Event], Callable[[SessionState, Any], None]] = {
-    SystemMessage: _context,
+FOLDS: dict[type[Event], Callable[[SessionState, Any], None]] = {
+    SystemMessage: _system,
     MessageAccepted: _accepted,
     MessageDropped: _dropped,
     UserMessage: _user,
@@ -212,3 +220,4 @@ _FOLDS: dict[type[Event], Callable[[SessionState, Any], None]] = {
     TurnEnd: _turn_end,
     ContextCleared: _cleared,
 }
+"""The fold of each event that changes a state. An event that is not here changes nothing but the number."""

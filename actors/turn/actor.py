@@ -23,6 +23,7 @@ from exeunt.actors.options import SessionOptions
 from exeunt.actors.ports import Host, SessionLog
 from exeunt.actors.state import SessionState
 from exeunt.actors.state.context import Context
+from exeunt.actors.state.session_state import FOLDS
 from exeunt.actors.turn.live import Batch, Turn, Waiter
 
 Handler = Callable[..., None]
@@ -224,12 +225,16 @@ class SessionActor:
     def emit(self, event: type[Event], *payload: Any) -> Any:
         """Make the next event of this session, fold it, and show it when the handler has returned."""
         state = self.state
+        made: Any
         if event.ephemeral:
             self._ephemeral += 1
-            made: Any = event(self.origin, state.seq, self._wall(), self._ephemeral, *payload)
+            made = event(self.origin, state.seq, self._wall(), self._ephemeral, *payload)
         else:
-            made = event(self.origin, state.seq + 1, self._wall(), *payload)
-            state.apply(made)
+            state.seq = seq = state.seq + 1
+            made = event(self.origin, seq, self._wall(), *payload)
+            fold = FOLDS.get(event)
+            if fold is not None:
+                fold(state, made)
             self._persisted.append(made)
         self._collected.append(made)
         return made

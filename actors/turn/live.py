@@ -3,6 +3,8 @@
 Lost in a crash, and not needed afterwards.
 """
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -69,19 +71,18 @@ class TurnRecord(msgspec.Struct, frozen=True, gc=False):
 class Batch:
     """The calls of one answer while they run; or the single call of a host, between turns."""
 
-    __slots__ = ("calls", "open", "terminal", "terminal_text", "text", "waiter")
+    terminal: Call | None = None
+    """The first terminal call, in call order, that succeeded."""
+    terminal_text: str = ""
+    text: str = ""
+    """The last result that was written."""
+    waiter: Waiter | None = None
+    """The task of the host that waits for its call."""
 
     def __init__(self, calls: "list[Call]") -> None:
         self.calls = calls
         self.open = len(calls)
         """Calls without an outcome."""
-        self.terminal: Call | None = None
-        """The first terminal call, in call order, that succeeded."""
-        self.terminal_text = ""
-        self.text = ""
-        """The last result that was written."""
-        self.waiter: Waiter | None = None
-        """The task of the host that waits for its call."""
 
 
 class Turn:
@@ -90,72 +91,45 @@ class Turn:
     slot_granted: "ClassVar[Callable[..., None]]"
     """The actor's handler for a slot that had to be waited for; set by `turns`."""
 
-    __slots__ = (
-        "abort_waiters",
-        "aborted_queue",
-        "activity",
-        "actor",
-        "answer",
-        "batch",
-        "cancelled_calls",
-        "cause",
-        "delivery",
-        "failed_batches",
-        "has_slot",
-        "message_ids",
-        "pending",
-        "phase",
-        "plain_calls",
-        "records",
-        "resumes_with",
-        "seed",
-        "slot_wanted",
-        "started",
-        "steps",
-        "tenant",
-        "tokens",
-        "took_message",
-        "turn_id",
-    )
+    phase: str = "waiting"
+    """`waiting` (for a slot), `prompt_hooks`, `model` or `tools`."""
+    delivery: str = "queued"
+    """How its first message came: `idle`, `queued` or `seed`."""
+    pending: Pending | None = None
+    """The message that it began with, until that is in the context."""
+    seed: str | None = None
+    """The seed that it began with, until that is in the context."""
+    took_message: bool = False
+    answer: str = ""
+    """The last text of the model."""
+    steps: int = 0
+    failed_batches: int = 0
+    tokens: int = 0
+    plain_calls: int = 0
+    """Calls that were no clears."""
+    batch: Batch | None = None
+    activity: Activity | None = None
+    """What it waits for, in the phases of hooks and model."""
+    cause: str | None = None
+    """`aborted` or `stopped`, once it is to end."""
+    abort_waiters: list[Waiter] | None = None
+    aborted_queue: int = 0
+    """Waiting messages that aborts of this turn found."""
+    has_slot: bool = False
+    slot_wanted: bool = False
+    resumes_with: Any = None
+    """What goes on when a slot is granted that it had given back."""
 
     def __init__(self, actor: "SessionActor", turn_id: str, started: float) -> None:
         self.actor = actor
         self.tenant = actor.options.tenant
         self.turn_id = turn_id
         self.started = started
-        self.phase = "waiting"
-        """`waiting` (for a slot), `prompt_hooks`, `model` or `tools`."""
-        self.delivery = "queued"
-        """How its first message came: `idle`, `queued` or `seed`."""
-        self.pending: Pending | None = None
-        """The message that it began with, until that is in the context."""
-        self.seed: str | None = None
-        """The seed that it began with, until that is in the context."""
         self.message_ids: list[str] = []
         """Messages that it took in."""
-        self.took_message = False
         self.records: list[TurnRecord] = []
         """Turns before it in the same chain of clears."""
-        self.answer = ""
-        """The last text of the model."""
-        self.steps = 0
-        self.failed_batches = 0
-        self.tokens = 0
-        self.plain_calls = 0
-        """Calls that were no clears."""
-        self.batch: Batch | None = None
-        self.activity: Activity | None = None
-        """What it waits for, in the phases of hooks and model."""
-        self.cause: str | None = None
-        """`aborted` or `stopped`, once it is to end."""
         self.cancelled_calls: list[str] = []
-        self.abort_waiters: list[Waiter] | None = None
-        self.aborted_queue = 0
-        """Waiting messages that aborts of this turn found."""
-        self.has_slot = False
-        self.slot_wanted = False
-        self.resumes_with: Any = None
-        """What goes on when a slot is granted that it had given back."""
 
     def granted(self) -> None:
         """A slot for running turns became free."""

@@ -2,7 +2,7 @@
 
 Reading order: `replies` (the words of a script), `scripted` (the model that plays it), `invariants` (what
 holds in every request and every stream of events), `doubles` (handlers, clients and readers that misbehave),
-`virtual_time` (hours in milliseconds, races that can be repeated),
+`virtual_time` (hours in milliseconds, races that can be repeated), `loopback` (another process that is none),
 `checked_host` (a host that checks all of this by itself).
 
     async def test_a_tool_is_called(autojump_clock):
@@ -27,6 +27,7 @@ from exeunt.testing.doubles import (
     Traced,
 )
 from exeunt.testing.invariants import EventInvariants, check_request, describe_messages
+from exeunt.testing.loopback import LoopbackTransport
 from exeunt.testing.replies import (
     Reply,
     after,
@@ -45,6 +46,7 @@ __all__ = [
     "EventInvariants",
     "Failing",
     "Gate",
+    "LoopbackTransport",
     "RecordedRequest",
     "Recorder",
     "Reply",

@@ -2,8 +2,8 @@
 
 from typing import Any, TypeVar
 
-from exeunt import Event, RetryPolicy, Session, SessionHost, Tool, approve_all, tool
-from exeunt.actors.events import ToolExecutionComplete, TurnEnd
+from exeunt import RetryPolicy, Session, SessionHost, Tool, approve_all, tool
+from exeunt.actors.events import Event, ToolExecutionComplete, TurnEnd
 from exeunt.testing import ScriptedModel
 
 E = TypeVar("E", bound=Event)
