@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     import trio
 
     from exeunt.actors.activities.activity import Activity
+    from exeunt.actors.activities.workers import Workers
     from exeunt.actors.events import Event
     from exeunt.actors.timers import Timers
     from exeunt.actors.turn.actor import SessionActor
@@ -111,7 +112,7 @@ class Host(Protocol):
 
     clock: Clock
     timers: "Timers"
-    nursery: "trio.Nursery"
+    workers: "Workers"
     turn_slots: TurnSlots
     tool_slots: Slots
     supervision: Supervision

@@ -16,3 +16,29 @@ def encodable(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+MOST_CAUSES = 5
+"""Members of an exception group that are named: enough to act on, and no more than a screen."""
+
+
+def cause_of(error: BaseException) -> str:
+    """Return *error* as `Type: text`; of a group, its members. Raises nothing, whatever *error* does."""
+    causes = [_cause(leaf) for leaf in _leaves(error)]
+    if len(causes) > MOST_CAUSES:
+        causes[MOST_CAUSES:] = [f"and {len(causes) - MOST_CAUSES} more"]
+    return "; ".join(causes)
+
+
+def _leaves(error: BaseException) -> list[BaseException]:
+    if not isinstance(error, BaseExceptionGroup):
+        return [error]
+    members: tuple[BaseException, ...] = error.exceptions
+    return [leaf for member in members for leaf in _leaves(member)]
+
+
+def _cause(error: BaseException) -> str:
+    try:
+        return encodable(f"{type(error).__name__}: {error}")
+    except Exception:  # noqa: BLE001 - the text of an exception may be foreign code
+        return f"{type(error).__name__}: its text cannot be shown"

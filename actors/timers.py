@@ -32,12 +32,11 @@ class Timers:
         self._wake_at = math.inf
 
     def start(self, seconds: float, item: Expiring) -> None:
-        """Call `item.expire()` in *seconds*. Once per item and duration: starting again moves it."""
+        """Call `item.expire()` in *seconds*. Stop an item before it is started again."""
         deadline = self._now() + seconds
         lane = self._lanes.get(seconds)
         if lane is None:
             lane = self._lanes[seconds] = {}
-        lane.pop(item, None)
         lane[item] = deadline
         if deadline < self._wake_at:
             self._wake_at = deadline

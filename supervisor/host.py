@@ -10,6 +10,7 @@ import attrs
 import trio
 
 from exeunt.actors.activities.activity import Activity
+from exeunt.actors.activities.workers import Workers
 from exeunt.actors.errors import (
     InvalidConfiguration,
     SessionClosed,
@@ -55,6 +56,7 @@ class HostCore:
     ) -> None:
         self.nursery = nursery
         self.clock = HostClock()
+        self.workers = Workers(nursery)
         self.timers = Timers(self.clock.now)
         self.turn_slots = Admission(
             running=options.running_turns,

@@ -1,9 +1,9 @@
-"""What takes time in a session: model calls, tool calls, hooks. Each is an activity, run by a task.
+"""What takes time in a session: model calls, tool calls, hooks. Each is an activity, run by a worker's task.
 
 The task holds no state of the session: an activity reports its result to the actor, and the actor answers with
-the activity to go on with, if any. So one task usually carries a whole turn (a scheduler step and a spawn less
-per call), and a task that is stuck in a handler can be left behind at any time: the activity is *fenced*, its
-result is decided without it, another task carries on, and whatever comes back later is stale.
+the activity to go on with, if any. So a task that is stuck in a handler can be left behind at any time: the
+activity is *fenced*, its result is decided without it, another task carries on, and whatever comes back later is
+stale.
 """
 
 from __future__ import annotations
@@ -51,7 +51,11 @@ class Activity:
             self.actor.host.timers.stop(self._limit, self)
 
     def limit(self, seconds: float) -> None:
-        """Give it *seconds* from now, instead of what it had."""
+        """Give it *seconds* from now, instead of what it had. Once it is cancelled only the grace counts."""
+        if self.cause is None and not self.done:
+            self._arm(seconds)
+
+    def _arm(self, seconds: float) -> None:
         timers = self.actor.host.timers
         if self._limit:
             timers.stop(self._limit, self)
@@ -62,7 +66,7 @@ class Activity:
         """End it. It is fenced if it has not come back after the grace. The first cause stands."""
         if self.cause is None and not self.done:
             self.cause = cause
-            self.limit(GRACE)
+            self._arm(GRACE)
             if self.scope is not None:
                 self.scope.cancel()
 
@@ -81,38 +85,3 @@ class Activity:
         else:
             self.fence()
 
-
-async def drive(first: Activity) -> None:
-    """Run *first*, and then whatever the session wants done next, in this task."""
-    activity: Activity | None = first
-    while activity is not None:
-        activity = await _drive_until_cancelled(activity)
-
-
-async def _drive_until_cancelled(activity: Activity) -> Activity | None:
-    """Run activities in one cancel scope, until one of them was cancelled or nothing is left to do.
-
-    One scope for the many: entering and leaving one takes as long as everything else that a call needs.
-    """
-    result: Any = None
-    try:
-        with trio.CancelScope() as scope:
-            while True:
-                activity.scope = scope
-                if activity.cause is None:
-                    result = await activity.run()
-                if activity.cause is not None:
-                    break
-                following = activity.actor.settled(activity, result)
-                if following is None:
-                    return None
-                activity, result = following, None
-    except trio.Cancelled:
-        # The host is ending. What was in flight gets its outcome before the task goes.
-        activity.cause = activity.cause or "stopped"
-        activity.actor.settled(activity, activity.lost(result))
-        raise
-    except Exception as error:  # noqa: BLE001 - a fault of ours must not end the host's nursery
-        activity.actor.crash("activity", error)
-        return None
-    return activity.actor.settled(activity, activity.lost(result))

@@ -3,6 +3,8 @@
 import inspect
 from typing import TYPE_CHECKING, Any
 
+import trio
+
 from exeunt.actors.activities.call_end import CallEnd
 from exeunt.actors.events import PermissionCompleted, PermissionRequested
 from exeunt.actors.models import ToolCall
@@ -13,9 +15,9 @@ from exeunt.actors.permissions import (
     PermissionRequest,
     Reject,
     UserNotAvailable,
-    approve_all,
     to_decision,
 )
+from exeunt.actors.text import cause_of, encodable
 
 from exeunt.actors.turn import parking
 
@@ -40,9 +42,6 @@ async def ask(call: "Call", tool: "Tool[..., Any]") -> CallEnd | None:
         return CallEnd(Outcome.DENIED, DENIED_TEXT, "no permission handler, and the tool does not skip permission")
     if actor.approved_tools is not None and tool.name in actor.approved_tools:
         return None
-    if handler is approve_all:
-        # Nobody is asked, so nothing is asked for and no event says so.
-        return None
     call.stage = "approval"
     call.limit(actor.options.waits.approval)
     actor.put(_requested, call)
@@ -59,13 +58,17 @@ async def _answered(call: "Call", tool: "Tool[..., Any]", handler: PermissionHan
             answer = await answer
         decision = to_decision(answer)
     except Exception as error:  # noqa: BLE001 - a permission handler is foreign code
-        actor.put(_completed, call, "unavailable", None)
-        return CallEnd(Outcome.DENIED, DENIED_TEXT, f"the permission handler failed: {type(error).__name__}: {error}")
+        if call.cause is None:
+            actor.put(_completed, call, "unavailable", None)
+        return CallEnd(Outcome.DENIED, DENIED_TEXT, f"the permission handler failed: {cause_of(error)}")
+    if call.cause is not None:
+        await trio.lowlevel.checkpoint()  # it swallowed the end of its time: nobody waits for the answer any more
     if isinstance(decision, Reject):
         text = REJECTED_TEXT
-        if decision.feedback:
-            text = f"{text} User feedback: {decision.feedback}"
-        actor.put(_completed, call, "rejected", decision.feedback)
+        feedback = encodable(str(decision.feedback)) if decision.feedback else None
+        if feedback:
+            text = f"{text} User feedback: {feedback}"
+        actor.put(_completed, call, "rejected", feedback)
         return CallEnd(Outcome.REJECTED, text, text)
     if isinstance(decision, UserNotAvailable):
         actor.put(_completed, call, "unavailable", None)

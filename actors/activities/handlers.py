@@ -11,7 +11,7 @@ from exeunt.actors.activities.hook_calls import call_hook, common_fields
 from exeunt.actors.events import ToolResultStale
 from exeunt.actors.hooks import ErrorOccurredInput
 from exeunt.actors.outcomes import ToolResult
-from exeunt.actors.text import encodable
+from exeunt.actors.text import cause_of, encodable
 from exeunt.actors.tools import ToolInvocation, to_result
 from exeunt.actors.turn.live import Waiter
 
@@ -32,6 +32,8 @@ async def run(call: "Call", tool: "Tool[..., Any]", bound: Any) -> ToolResult:
     if not slots.request(call):
         await wait_for_slot(call)
     try:
+        if call.cause is not None:
+            await trio.lowlevel.checkpoint()  # somebody before swallowed the cancellation: nothing may start now
         call.stage = "handler"
         call.limit(tool.timeout)
         invocation = ToolInvocation(
@@ -44,16 +46,19 @@ async def run(call: "Call", tool: "Tool[..., Any]", bound: Any) -> ToolResult:
             return to_result(await value if inspect.isawaitable(value) else value)
         except BaseExceptionGroup as group:
             cancelled, error = group.split(trio.Cancelled)
+            if error is not None and not isinstance(error, Exception):
+                raise  # an interrupt goes on, whatever stands beside it
             if cancelled is not None:
                 # Only the cancellation goes on: the rest would end the host's nursery.
                 raise cancelled from None
-            if not isinstance(error, Exception):
-                raise
+            assert error is not None
             caught: Exception = error
         except Exception as error:  # noqa: BLE001 - a handler is foreign code
             caught = error
     finally:
         slots.release(call)
+    if call.cause is not None:
+        await trio.lowlevel.checkpoint()  # it raised because it was cancelled
     return await _failure(call, tool, caught)
 
 
@@ -79,17 +84,20 @@ async def wait_for_slot(call: "Call") -> None:
 
 
 async def _failure(call: "Call", tool: "Tool[..., Any]", error: Exception) -> ToolResult:
-    cause = f"{type(error).__name__}: {error}"
+    cause = cause_of(error)
     shown = cause if tool.expose_errors else "Tool execution failed"
-    hook = call.actor.options.hooks.on_error_occurred
-    if hook is not None:
-        hook_input = ErrorOccurredInput(**common_fields(call), error=cause, error_context="tool_execution")
-        await call_hook(call, hook, "errorOccurred", hook_input, call.call.id)
     text = (
         f"Failed to execute `{call.name}` tool with arguments: {call.arguments_json or '{}'} "
         f"due to error: {shown}"
     )
-    return ToolResult(encodable(text), "failure", encodable(cause))
+    # The outcome is decided here: a hook that is stuck cannot make a time-out of it.
+    call.result = ToolResult(encodable(text), "failure", cause)
+    call.stage = "post_hook"
+    hook = call.actor.options.hooks.on_error_occurred
+    if hook is not None:
+        hook_input = ErrorOccurredInput(**common_fields(call), error=cause, error_context="tool_execution")
+        await call_hook(call, hook, "errorOccurred", hook_input, call.call.id)
+    return call.result
 
 
 def _key(call: "Call") -> str:

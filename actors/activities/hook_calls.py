@@ -11,6 +11,7 @@ import trio
 from exeunt.actors.activities.activity import GRACE, Activity
 from exeunt.actors.events import HookEnd, HookStart
 from exeunt.actors.hooks import Hook, HookInput
+from exeunt.actors.text import cause_of
 
 
 @attrs.frozen
@@ -48,10 +49,10 @@ async def call_hook(
             if inspect.isawaitable(output):
                 output = await output
             answer = _checked(output)
-        if scope.cancelled_caught:
+        if scope.cancel_called:  # also when the hook swallowed that and returned something
             answer = HookAnswer({}, f"the hook did not return within {seconds:g} s")
     except Exception as error:  # noqa: BLE001 - a hook is foreign code
-        answer = HookAnswer({}, f"{type(error).__name__}: {error}")
+        answer = HookAnswer({}, cause_of(error))
     finally:
         if not activity.done:
             actor.record(HookEnd, hook_id, hook_type, answer.error is None, answer.error, tool_call_id)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+import trio
 
 from exeunt.actors.activities import approval, handlers
 from exeunt.actors.activities.activity import Activity
@@ -20,6 +21,7 @@ from exeunt.actors.hooks import NO_HOOKS, PostToolUseFailureInput, PostToolUseIn
 from exeunt.actors.models import ToolCall
 from exeunt.actors.outcomes import Outcome, ToolResult
 from exeunt.actors.text import encodable
+from exeunt.actors.permissions import approve_all
 from exeunt.actors.tools import InvalidArguments, Tool, to_result
 from exeunt.actors.turn.live import Waiter
 
@@ -96,11 +98,13 @@ class Call(Activity):
     async def _pipeline(self, tool: Tool[..., Any]) -> CallEnd:
         options = self.actor.options
         bound = tool.bind(self.arguments_json)
-        must_ask = not tool.skip_permission
+        must_ask = not (tool.skip_permission or options.on_permission_request is approve_all)
         if options.hooks.on_pre_tool_use is not None:
             verdict = await self._pre_hook(tool)
             if isinstance(verdict, CallEnd):
                 return verdict
+            if self.cause is not None:
+                await trio.lowlevel.checkpoint()  # the hook swallowed the call's cancellation
             must_ask = must_ask if verdict is None else verdict
             bound = tool.bind(self.arguments_json)
         if must_ask:
@@ -108,6 +112,9 @@ class Call(Activity):
             if refusal is not None:
                 return refusal
         self.result = await handlers.run(self, tool, bound)
+        if self.cause is not None:
+            # The handler swallowed its cancellation: no hook need look at what it says.
+            await trio.lowlevel.checkpoint()
         if options.hooks is not NO_HOOKS:
             await self._post_hook(self.result)
         return self._end_of(self.result)
@@ -215,8 +222,9 @@ class Call(Activity):
             self.result = to_result(output["modified_result"])
         context = text_of(output, "additional_context")
         if context is not None and self.result is not None:
+            how = "succeeded" if self.result.result_type == "success" else "failed"
             text = (
                 f"{self.result.text_result_for_llm}\n\n"
-                f'Tool "{self.name}" succeeded. Additional guidance from postToolUse hooks:\n{encodable(context)}'
+                f'Tool "{self.name}" {how}. Additional guidance from postToolUse hooks:\n{encodable(context)}'
             )
             self.result = msgspec.structs.replace(self.result, text_result_for_llm=text)

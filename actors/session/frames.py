@@ -32,9 +32,10 @@ def event_frame(event: Event) -> dict[str, Any]:
 def event_from(frame: object) -> Event:
     """Return the event that *frame* stands for. Raises `BadFrame`."""
     fields = _mapping(frame, "an event")
-    kind = _EVENTS.get(cast("str", fields.get("type")))
+    name = fields.get("type")
+    kind = _EVENTS.get(name) if isinstance(name, str) else None
     if kind is None:
-        raise BadFrame(f"there is no event of type {fields.get('type')!r:.80}")
+        raise BadFrame(f"there is no event of type {name!r:.80}")
     return value_from(fields, kind)
 
 
@@ -87,7 +88,9 @@ def _make_error(name: str, message: str, data: Mapping[str, Any]) -> ExeuntError
     if kind is None:
         return SessionError(f"{name}: {message}")
     # JSON has no tuples; no error has a field that is a list.
-    fields: dict[str, Any] = {key: tuple(item) if isinstance(item, list) else item for key, item in data.items()}
+    fields: dict[str, Any] = {
+        key: tuple(item) if isinstance(item, list) else item for key, item in data.items()
+    }
     try:
         if kind is ModelError:
             return ModelError(ModelErrorKind(fields.pop("kind")), message, **fields)

@@ -81,10 +81,21 @@ class RemoteSession:
     __slots__ = ("_answer_timeout", "_host", "_id", "_origin", "_refusals", "_transport")
 
     def __init__(
-        self, session_id: str, transport: SessionTransport, host: Host, *, answer_timeout: float = ANSWER_TIMEOUT
+        self,
+        session_id: str,
+        transport: SessionTransport,
+        host: Host,
+        *,
+        answer_timeout: float = ANSWER_TIMEOUT,
     ) -> None:
-        if isinstance(answer_timeout, bool) or not isinstance(answer_timeout, int | float) or not answer_timeout > 0:
-            raise InvalidConfiguration(f"answer_timeout must be a positive number of seconds, not {answer_timeout!r}")
+        if (
+            isinstance(answer_timeout, bool)
+            or not isinstance(answer_timeout, int | float)
+            or not answer_timeout > 0
+        ):
+            raise InvalidConfiguration(
+                f"answer_timeout must be a positive number of seconds, not {answer_timeout!r}"
+            )
         self._id = session_id
         self._transport = transport
         self._host = host
@@ -114,7 +125,9 @@ class RemoteSession:
         result = await self._ask("send", {"prompt": prompt, "mode": mode}, self._answer_timeout)
         return self._as(result, str)
 
-    async def send_and_wait(self, prompt: str, timeout: float | None = 60.0, *, mode: Mode = "enqueue") -> Reply:
+    async def send_and_wait(
+        self, prompt: str, timeout: float | None = 60.0, *, mode: Mode = "enqueue"
+    ) -> Reply:
         """Give the session a message and wait for the reply. See `Session.send_and_wait`.
 
         *timeout* is counted where the session lives. Two sessions of different processes that wait for each other
@@ -170,7 +183,8 @@ class RemoteSession:
             raise _lost(error, self._id, method) from error
         if scope.cancelled_caught:
             raise TransportLost(
-                f"no answer to {method!r} within {within:g} s: what was asked may have happened", session_id=self._id
+                f"no answer to {method!r} within {within:g} s: what was asked may have happened",
+                session_id=self._id,
             )
         if isinstance(answer, Mapping) and "error" in answer:
             raise _decoded(error_from, answer["error"], self._id)
@@ -185,7 +199,9 @@ class RemoteSession:
         """Tell the observers of this host: the other one does not hear of it."""
         host = self._host
         self._refusals += 1
-        event = ClearRefusedEvent(self._origin, 0, host.clock.wall(), self._refusals, RemoteSessionError.cause)
+        event = ClearRefusedEvent(
+            self._origin, 0, host.clock.wall(), self._refusals, RemoteSessionError.cause
+        )
         for observer in host.observers:
             try:
                 observer(self._id, [event])
@@ -302,4 +318,6 @@ def _decoded(decode: Callable[[object], T], value: object, session_id: str) -> T
     try:
         return decode(value)
     except BadFrame as error:
-        raise TransportLost(f"the other side sent what cannot be read: {error}", session_id=session_id) from error
+        raise TransportLost(
+            f"the other side sent what cannot be read: {error}", session_id=session_id
+        ) from error

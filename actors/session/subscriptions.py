@@ -105,6 +105,8 @@ class EventStream:
         if self._buffer and isinstance(self._buffer[0], StreamReset):
             return self._buffer.popleft()
         if self._next_seq is not None:
+            if self._buffer and self._buffer[0].seq < self._next_seq:
+                return self._buffer.popleft()  # ephemeral, and before the next logged event
             logged = self._actor.log.read(self._next_seq)
             if logged:
                 self._next_seq += 1

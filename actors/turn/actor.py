@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import outcome
 
-from exeunt.actors.activities.activity import Activity, drive
+from exeunt.actors.activities.activity import Activity
 from exeunt.actors.events import Event, Origin
 from exeunt.actors.hooks import HookInvocation
 from exeunt.actors.options import SessionOptions
@@ -207,8 +207,8 @@ class SessionActor:
         self.put(_record, event, payload)
 
     def crash(self, entry: str, cause: Exception) -> None:
-        """Treat *cause* as if a handler had raised it."""
-        self.put(_raise, entry, cause)
+        """Treat *cause* as if a handler had raised it; there is no entry that would be tried again."""
+        self.put(fault, entry, cause)
 
     def _run(self, handler: Handler, arguments: tuple[Any, ...]) -> None:
         try:
@@ -281,8 +281,7 @@ class SessionActor:
                 if self._continuing and self._continue is None:
                     self._continue = activity
                 else:
-                    # A name of our own saves trio the making of one.
-                    self.host.nursery.start_soon(drive, activity, name="exeunt activity")
+                    self.host.workers.run(activity)
 
     def _publish(self) -> None:
         events, persisted = self._collected, self._persisted
@@ -308,5 +307,6 @@ def _record(actor: SessionActor, event: type[Event], payload: tuple[Any, ...]) -
     actor.emit(event, *payload)
 
 
-def _raise(actor: SessionActor, entry: str, cause: Exception) -> None:
+def fault(actor: SessionActor, entry: str, cause: Exception) -> None:
+    """Raise what *entry*, which is no handler, has raised."""
     raise cause

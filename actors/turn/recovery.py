@@ -31,7 +31,7 @@ from exeunt.actors.events import (
 from exeunt.actors.outcomes import Outcome, TurnEndReason
 from exeunt.actors.state import SessionState
 from exeunt.actors.turn import aborts, host_calls, parking, turns
-from exeunt.actors.turn.actor import Entry, SessionActor
+from exeunt.actors.turn.actor import Entry, SessionActor, fault
 from exeunt.actors.turn.live import Turn, Waiter
 
 logger = logging.getLogger("exeunt.actors")
@@ -62,11 +62,12 @@ def crashed(actor: SessionActor, entry: Entry | None, cause: Exception) -> None:
     actor.clear = None
     actor.epoch += 1
     actor.status = "restarting"
-    if entry is not None:
+    again = entry is not None and entry[0] is not fault
+    if entry is not None and again:
         actor.put_back(entry)
     delay = actor.host.supervision.crashed(actor, cause)
     if delay is None:
-        _give_up(actor, wreck)
+        _give_up(actor, wreck, again)
     else:
         actor.host.timers.start(delay, _Restart(actor, wreck))
 
@@ -185,8 +186,11 @@ def _tell(actor: SessionActor, wreck: Wreck, error: Exception) -> None:
             actor.wake(waiter, outcome.Error(error))
 
 
-def _give_up(actor: SessionActor, wreck: Wreck) -> None:
-    """The session is `failed`: every message ends, every waiter is told, no other session notices."""
+def _give_up(actor: SessionActor, wreck: Wreck, again: bool) -> None:
+    """The session is `failed`: every message ends, every waiter is told, no other session notices.
+
+    With *again*, the first entry of the mailbox is the one that raised.
+    """
     text = f"the session crashed too often and takes no more messages: {type(wreck.cause).__name__}: {wreck.cause}"
     error = SessionFailed(text, session_id=actor.id)
     entries = actor.take_inbox()
@@ -194,7 +198,7 @@ def _give_up(actor: SessionActor, wreck: Wreck) -> None:
         _rebuild(actor)
         close_open_work(actor, wreck.turn)
         for position, entry in enumerate(entries):
-            _dead_letter(actor, entry, "crash" if position == 0 else "session_failed")
+            _dead_letter(actor, entry, "crash" if again and position == 0 else "session_failed")
         for item in actor.state.pending():
             turns.drop(actor, item.message_id, "session_failed", error)
         actor.emit(SessionFailedEvent, f"{type(wreck.cause).__name__}: {wreck.cause}")
@@ -240,4 +244,7 @@ def _wake_all(actor: SessionActor, entries: list[Entry], error: Exception) -> No
 
 
 def _name(entry: Entry | None) -> str:
-    return "restart" if entry is None else entry[0].__name__.strip("_")
+    if entry is None:
+        return "restart"
+    handler, arguments = entry
+    return str(arguments[0]) if handler is fault else handler.__name__.strip("_")

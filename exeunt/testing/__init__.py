@@ -13,6 +13,7 @@ holds in every request and every stream of events), `doubles` (handlers, clients
 """
 
 from exeunt.testing.checked_host import checked_host
+from exeunt.testing.crashes import InjectedCrash, crash_session
 from exeunt.testing.doubles import (
     Failing,
     Gate,
@@ -46,6 +47,7 @@ __all__ = [
     "EventInvariants",
     "Failing",
     "Gate",
+    "InjectedCrash",
     "LoopbackTransport",
     "RecordedRequest",
     "Recorder",
@@ -63,6 +65,7 @@ __all__ = [
     "call",
     "checked_host",
     "check_request",
+    "crash_session",
     "describe_messages",
     "fail",
     "hang",

@@ -28,7 +28,9 @@ class LoopbackTransport:
     host: HostCore
     delay: float = 0.0
     """Seconds that each request, each answer and each event takes."""
-    requests: list[tuple[str, dict[str, Any]]] = attrs.field(factory=list[tuple[str, dict[str, Any]]], init=False)
+    requests: list[tuple[str, dict[str, Any]]] = attrs.field(
+        factory=list[tuple[str, dict[str, Any]]], init=False
+    )
     """Method and params of each request that was made, oldest first."""
     _connected: bool = attrs.field(default=True, init=False)
     _open: set[trio.CancelScope] = attrs.field(factory=set[trio.CancelScope], init=False, repr=False)

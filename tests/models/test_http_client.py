@@ -1,6 +1,7 @@
 """One exchange: time-outs, sizes, content codings, statuses, and answers that are no HTTP."""
 
 import gzip
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
@@ -148,6 +149,18 @@ def test_where_packets_cut_a_coded_body_makes_no_difference(
     out = b"".join(decoder.decode(coded[a:b]) for a, b in zip([0, *cuts], [*cuts, len(coded)], strict=True))
     decoder.end()
     assert out == body
+
+
+def test_a_body_that_would_be_too_large_is_refused_before_it_is_made() -> None:
+    bomb = gzip.compress(bytes(20_000_000))
+    decoder = Decoder("gzip", 1000)
+    tracemalloc.start()
+    try:
+        with pytest.raises(ModelError):
+            decoder.decode(bomb)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()
 
 
 @given(st.binary(max_size=50), st.sampled_from(["gzip", "deflate"]))

@@ -8,8 +8,10 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from exeunt.actors.errors import InvalidConfiguration
-from exeunt.actors.models import ModelDelta, ModelError, ModelErrorKind
+from exeunt.actors.models import ModelDelta, ModelError, ModelErrorKind, ModelRequest
 from exeunt.models.http import PoolLimits, Timeouts
+from exeunt.models.http.pool import ConnectionPool
+from exeunt.models.http.urls import Origin
 from exeunt.models.openai import OpenAIModel
 from exeunt.testing.http_double import HttpReply, event_stream, open_http_double
 from tests.models.openai_support import HELLO, chunk, completion, model_at, streamed
@@ -168,6 +170,37 @@ async def test_a_cancelled_call_closes_its_own_connection_only() -> None:
     assert (statistics.pool.in_use, statistics.pool.idle) == (0, 1)
 
 
+async def test_a_call_that_is_cancelled_before_its_answer_gives_its_place_back() -> None:
+    async with open_http_double(HttpReply(body=[1e6], framing="raw"), FINE) as double:
+        model = model_at(double, limits=PoolLimits(max_connections=1))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(model.complete, HELLO)
+            await wait_all_tasks_blocked(0.02)
+            assert len(double.requests) == 1
+            nursery.cancel_scope.cancel()
+        assert model.statistics().pool.in_use == 0
+        with trio.fail_after(5):
+            await model.complete(HELLO)
+        await model.aclose()
+
+
+async def test_idle_connections_make_room_for_a_new_one() -> None:
+    async with open_http_double(FINE) as double:
+        pool = ConnectionPool(
+            Origin("http", "127.0.0.1", double.port),
+            proxy=None,
+            ssl_context=None,
+            limits=PoolLimits(max_connections=1),
+            timeouts=Timeouts(),
+        )
+        model = model_at(double)
+        model.http._pool = pool  # pyright: ignore[reportPrivateUsage]
+        await model.complete(HELLO)
+        connection = await pool.acquire(fresh=True)
+        assert (pool.statistics().in_use, pool.statistics().idle, pool.statistics().evicted) == (1, 0, 1)
+        pool.discard(connection)
+
+
 async def test_a_stream_that_is_closed_early_closes_its_connection() -> None:
     async with open_http_double(STREAM) as double:
         model = model_at(double)
@@ -292,6 +325,7 @@ async def test_whatever_is_cancelled_no_connection_and_no_permit_is_lost(seed: i
         FINE,
         STREAM,
         HttpReply(body=[completion()[:20], 0.003, completion()[20:]], framing="chunked"),
+        HttpReply(body=[0.002, b"HTTP/1.1 204 No\r\n\r\n"], framing="raw"),
         HttpReply(framing="raw", end="close"),
         HttpReply(framing="raw", end="reset"),
         HttpReply(status=500, headers=[("Connection", "close")], end="close"),
@@ -301,13 +335,16 @@ async def test_whatever_is_cancelled_no_connection_and_no_permit_is_lost(seed: i
         return chance.choice(replies)
 
     async def call() -> None:
-        made = model.complete if chance.random() < 0.5 else lambda request: streamed(model, request)
+        made = model.complete if chance.random() < 0.5 else whole_stream
         try:
             with trio.move_on_after(chance.choice([0, 0.001, 0.003, 1])):
                 await made(HELLO)
                 answers.append("done")
         except ModelError:
             answers.append("failed")
+
+    async def whole_stream(request: ModelRequest) -> object:
+        return await streamed(model, request)
 
     answers: list[str] = []
     async with open_http_double() as double:

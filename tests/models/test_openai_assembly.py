@@ -51,6 +51,15 @@ def test_two_calls_at_one_index_without_ids_and_arguments_are_two_calls() -> Non
     assert calls(answer) == [("", "list_files", "{}"), ("", "get_weather", '{"city":"Oslo"}')]
 
 
+def test_two_calls_at_one_index_are_two_calls_by_their_ids_before_any_arguments() -> None:
+    answer = assemble(
+        piece(index=0, id="a", name="list_files"),
+        piece(index=0, id="b", name="list_files"),
+        piece("{}", index=0),
+    )
+    assert calls(answer) == [("a", "list_files", "{}"), ("b", "list_files", "{}")]
+
+
 def test_a_name_in_fragments_is_put_together_though_its_begin_is_a_tool_too() -> None:
     answer = assemble(piece(index=0, name="list_files"), piece(index=0, name="_of"), piece("{}", index=0))
     assert calls(answer) == [("", "list_files_of", "{}")]

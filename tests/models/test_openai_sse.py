@@ -64,6 +64,20 @@ def test_many_events_in_one_packet_are_not_too_long() -> None:
     assert len(reader.feed(b"data: x\n\n" * 1000)) == 1000
 
 
+def test_a_stream_cut_at_any_place_and_byte_by_byte_gives_the_same_events() -> None:
+    stream = (
+        b"\xef\xbb\xbfdata: a\r\ndata: \xe6\x9d\xb1\r\n\r\nevent: e\rid: 1\rdata: b\r\r\n: c\n\r\n"
+        b"data: \xf0\x9f\x98\x80\xff\n\ndata:\r\n\r\nretry: 1\n\n"
+    )
+    whole = SSEReader().feed(stream)
+    assert [event.data for event in whole] == ["a\n\u6771", "b", "\U0001f600\ufffd", ""]
+    for cut in range(len(stream)):
+        reader = SSEReader()
+        assert reader.feed(stream[:cut]) + reader.feed(stream[cut:]) == whole
+    reader = SSEReader()
+    assert [event for byte in stream for event in reader.feed(bytes([byte]))] == whole
+
+
 PIECES = st.sampled_from(
     [
         b"\n",

@@ -138,7 +138,7 @@ class Witness:
         if reply.turns[0].turn_id not in seen.turn_of.values():
             self._fault("a reply tells of a turn that took in no message", reply)
 
-    def receipt(self, session_id: str, receipt: AbortReceipt, dropped_before: int) -> None:
+    def receipt(self, session_id: str, receipt: AbortReceipt, dropped_before: int, *, kept: bool) -> None:
         """Somebody aborted, and waited for the end."""
         seen = self.sessions[session_id]
         if receipt.turn is not None and seen.ends.get(receipt.turn) not in ("aborted", "interrupted"):
@@ -146,7 +146,7 @@ class Witness:
         for call_id in receipt.tools_cancelled:
             if seen.outcomes.get(call_id) != "cancelled":
                 self._fault(f"an abort says that it cancelled call {call_id}, and the log does not", receipt)
-        if self.dropped(session_id) - dropped_before < receipt.queued:
+        if not kept and self.dropped(session_id) - dropped_before < receipt.queued:
             self._fault("an abort says that it dropped more messages than it did", receipt)
 
     def dropped(self, session_id: str) -> int:
@@ -169,18 +169,19 @@ class Witness:
         if len(set(seen.committed)) < len(seen.committed):
             self._fault("a clear was committed twice", seen.committed)
         state = SessionState()
+        before: Event | None = None
         for event in log:
             if isinstance(event, ContextCleared):
-                self._count_cleared(state, event)
+                self._count_cleared(state, event, in_turn=isinstance(before, TurnEnd) and before.cleared)
             state.apply(event)
+            before = event
 
-    def _count_cleared(self, state: SessionState, event: ContextCleared) -> None:
-        # At the staging the results of the batch were not in the context; all of it is there now.
+    def _count_cleared(self, state: SessionState, event: ContextCleared, *, in_turn: bool) -> None:
+        # At the staging the results of the turn's last batch were not in the context; now they are.
         roles = [message.role for message in state.context.messages if message.role not in ("system", "developer")]
         results = 0
-        if state.clears_at_turn_end:
-            while roles[-1 - results] == "tool":
-                results += 1
+        while in_turn and roles[-1 - results] == "tool":
+            results += 1
         if event.messages_cleared != len(roles) - results:
             self._fault(f"{len(roles) - results} messages left the context, not {event.messages_cleared}", event)
 

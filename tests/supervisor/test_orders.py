@@ -301,6 +301,35 @@ async def test_a_restart_by_order_that_does_not_start_says_so(autojump_clock: Mo
         assert (begun, supervisor.statistics().running) == (3, 1)
 
 
+async def test_an_order_that_restarts_a_failed_child_first_leaves_its_recovery_nothing_to_do(
+    autojump_clock: MockClock,
+) -> None:
+    begun = 0
+
+    async def child(*, task_status: "trio.TaskStatus[None]") -> None:
+        nonlocal begun
+        begun += 1
+        if begun == 2:
+            await trio.sleep(4)
+            raise ValueError("no port")
+        task_status.started()
+        await trio.sleep_forever()
+
+    async def refused() -> None:
+        with pytest.raises(ChildStartFailed):
+            await supervisor.restart_child("child")
+
+    async with open_supervisor(backoff=PLAIN) as supervisor, trio.open_nursery() as nursery:
+        await supervisor.start_child(ChildSpec("child", child))
+        nursery.start_soon(refused)
+        await trio.sleep(1)
+        # Waits for the first order, and so stands before the recovery that its failure brings.
+        await supervisor.restart_child("child")
+        await trio.sleep(10)
+
+        assert begun == 3
+
+
 async def test_a_supervisor_that_does_not_run_takes_no_orders() -> None:
     supervisor = Supervisor()
     supervisor.stop()

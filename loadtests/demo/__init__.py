@@ -1,0 +1,13 @@
+"""What `exeunt demo` plays: thousands of sessions at once, with all that goes well and wrong in them.
+
+It lives in loadtests/ and is linked into the package as `exeunt.demo`, so that an installed Exeunt has it too. It
+uses nothing but what any host program may use: `exeunt`, `exeunt.metrics` and `exeunt.testing`.
+
+Reading order: `acts` (what guests ask and what the model does then), `tools`, `director` (the model), `guests` (the
+people in front of the sessions), `tally` (what happened), `performance` (the run), `verdict` (were all promises
+kept), `screen` (how it looks), `stage` (all of it together).
+"""
+
+from exeunt.demo.stage import DemoOptions, run_demo
+
+__all__ = ["DemoOptions", "run_demo"]

@@ -1,0 +1,114 @@
+"""The run: all guests at once, and two crashes."""
+
+import random
+from collections import deque
+from collections.abc import Sequence
+
+import attrs
+import trio
+
+from exeunt import Session, SessionHost
+from exeunt.demo.director import Director
+from exeunt.demo.guests import ACTS_EACH, Guest, plan
+from exeunt.demo.tally import Tally, Timings
+from exeunt.demo.tools import make_approver, make_tools
+from exeunt.testing import EventInvariants, ScriptedModel, crash_session
+from exeunt.testing.checked_host import Ledger
+
+LONGEST_RUN = 300.0
+"""Seconds. Ten times the usual run: a machine on which it takes longer cannot show anything."""
+CRASH_AT = 0.3, 0.6
+"""Shares of all acts that are done when a session crashes: in the thick of it."""
+STEPS = 8
+"""Requests of one turn at most: the guest who wants it looked up for ever reaches it in 5 s."""
+
+
+@attrs.define(eq=False)
+class Performance:
+    """One run of the demo in *host*. Its fields may be read at any time."""
+
+    host: SessionHost
+    sessions: int
+    seed: int
+    tally: Tally = attrs.field(factory=Tally, init=False)
+    timings: Timings = attrs.field(factory=Timings, init=False)
+    invariants: EventInvariants = attrs.field(factory=EventInvariants, init=False)
+    ledger: Ledger = attrs.field(factory=Ledger, init=False)
+    model: ScriptedModel = attrs.field(init=False)
+    guests: list[Guest] = attrs.field(factory=list[Guest], init=False)
+    injected: int = attrs.field(default=0, init=False)
+    """Crashes so far."""
+    news: deque[str] = attrs.field(factory=lambda: deque[str](maxlen=3), init=False)
+    """What is worth a line: the latest, oldest first."""
+    began: float = attrs.field(factory=trio.current_time, init=False)
+    ended: float | None = attrs.field(default=None, init=False)
+    complete: bool = attrs.field(default=False, init=False)
+    """Whether every guest has played every act."""
+
+    def __attrs_post_init__(self) -> None:
+        director = Director(random.Random(self.seed), self.timings)
+        self.model = ScriptedModel((), default=director, record=False)
+        self.host.observe(self.tally)
+        self.host.observe(self.ledger)
+        self.host.observe(lambda session_id, events: [self.invariants(session_id, event) for event in events])
+
+    @property
+    def seconds(self) -> float:
+        """Seconds since the beginning, or that it took."""
+        return (trio.current_time() if self.ended is None else self.ended) - self.began
+
+    @property
+    def acts(self) -> int:
+        """Acts that are planned."""
+        return self.sessions * (ACTS_EACH + 1)
+
+    @property
+    def acts_done(self) -> int:
+        """Acts that are over."""
+        return sum(guest.done for guest in self.guests)
+
+    async def run(self) -> None:
+        """Create all sessions and play, until every guest has left. Cancelled: the sessions stay as they are."""
+        try:
+            await self._invite()
+            with trio.move_on_after(LONGEST_RUN) as scope:
+                async with trio.open_nursery() as everybody:
+                    everybody.start_soon(self._crash_some)
+                    async with trio.open_nursery() as nursery:
+                        for guest in self.guests:
+                            nursery.start_soon(guest.visit)
+                    everybody.cancel_scope.cancel()
+            self.complete = not scope.cancelled_caught
+        finally:
+            self.ended = trio.current_time()
+
+    async def _invite(self) -> None:
+        chance = random.Random(self.seed)
+        tools = make_tools(chance, self.timings)
+        approver = make_approver(chance)
+        for number in range(self.sessions):
+            session = await self.host.create_session(
+                session_id=f"guest-{number:05}",
+                model=self.model,
+                tools=tools,
+                system_message="You are at the information desk of a theatre. Be brief.",
+                on_permission_request=approver,
+                limits={"steps": STEPS},
+            )
+            own = random.Random(f"{self.seed}/{number}")
+            self.guests.append(Guest(session, plan(number, own), own, self.timings))
+
+    async def _crash_some(self) -> None:
+        chance = random.Random(self.seed)
+        for share in CRASH_AT:
+            while self.acts_done < share * self.acts or not (busy := self._busy()):
+                await trio.sleep(0.05)
+            session = chance.choice(busy)
+            phase = session.statistics().phase
+            crash_session(session, RuntimeError("injected by the demo"))
+            self.injected += 1
+            self.news.append(f"{self.seconds:.1f} s: {session.session_id} crashed in phase {phase!r} (injected)")
+
+    def _busy(self) -> Sequence[Session]:
+        sessions = (guest.session for guest in self.guests)
+        return [session for session in sessions if session.statistics().phase in ("model", "tools")]
