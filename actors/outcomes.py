@@ -93,7 +93,8 @@ class ToolResult(msgspec.Struct, frozen=True, gc=False):
     @property
     def outcome(self) -> Outcome:
         """The result type as an outcome."""
-        return Outcome(self.result_type)
+        return _OUTCOMES[self.result_type]
 
 
 RESULT_TYPES: frozenset[str] = frozenset(get_args(ResultType))
+_OUTCOMES = {kind: Outcome(kind) for kind in RESULT_TYPES}

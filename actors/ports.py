@@ -94,6 +94,10 @@ class TurnSlots(Slots, Protocol):
         """Ask for a place again, ahead of the tenant's others. Returns whether it is theirs at once."""
         ...
 
+    def hand_over(self, ticket: Any, successor: Any, /) -> bool:
+        """Let *successor*, of the same tenant, hold the place of *ticket*. Returns whether there was one."""
+        ...
+
 
 class Supervision(Protocol):
     """Decides what becomes of an actor that crashed."""

@@ -120,7 +120,9 @@ class HostCore:
         done = self._resuming[session_id] = trio.Event()
         try:
             log = await self._journal.open(session_id)
-            chosen = options or self._stored.get(session_id) or await self._resolve(session_id)
+            # A failed actor stays until somebody takes its session up; its options are known still.
+            known = self._stored.get(session_id) if actor is None else actor.options
+            chosen = options or known or await self._resolve(session_id)
             actor = SessionActor(session_id, chosen, self, log)
             birth.load(actor)
             self._actors[session_id] = actor

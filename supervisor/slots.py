@@ -153,6 +153,16 @@ class FairSlots:
 
         Asking again changes nothing and says the same.
         """
+        running = self._running
+        if not self._ready and ticket not in running and len(running) < self._capacity:
+            # The hot path of `_request`, without a second call.
+            tenant = ticket.tenant
+            held = self._running_by.get(tenant, 0)
+            if held < self._tenant_capacity:
+                running.add(ticket)
+                self._running_by[tenant] = held + 1
+                self._requested += 1
+                return True
         return self._request(ticket, front=False)
 
     def requeue_front(self, ticket: Ticket) -> bool:
@@ -175,6 +185,14 @@ class FairSlots:
             if queue is not None and not queue.ready:
                 self._push(queue)
             self._grant()
+        return True
+
+    def hand_over(self, ticket: Ticket, successor: Ticket) -> bool:
+        """Let *successor*, of the same tenant, hold the slot of *ticket*; `False`, and no effect, if it holds none."""
+        if ticket not in self._running:
+            return False
+        self._running.remove(ticket)
+        self._running.add(successor)
         return True
 
     def withdraw(self, ticket: Ticket) -> bool:

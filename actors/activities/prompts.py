@@ -49,7 +49,7 @@ class PromptHooks(Activity):
         """Run the hooks one after the other; one that fails leaves its prompt as it is."""
         hooks = self.actor.options.hooks
         if self.ended is not None and hooks.on_session_end is not None:
-            await run_end_hook(self, self.ended)
+            await run_end_hook(self, self.ended, self.turn.records[-1].content or None)
         greeting = None
         if self.greets_as is not None and hooks.on_session_start is not None:
             start_input = SessionStartInput(

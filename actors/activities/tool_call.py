@@ -46,6 +46,8 @@ class Call(Activity):
     """Its success, kept back until the clear that it owns can be committed."""
     was_owner: bool = False
     """Whether it ever owned a clear."""
+    clear_refused: bool = False
+    """Whether it asked for a clear that was refused."""
     result: ToolResult | None = None
     """What the handler gave, once it has."""
     asking: str | None = None

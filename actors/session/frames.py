@@ -94,9 +94,10 @@ def _make_error(name: str, message: str, data: Mapping[str, Any]) -> ExeuntError
     try:
         if kind is ModelError:
             return ModelError(ModelErrorKind(fields.pop("kind")), message, **fields)
-        return kind(message, **fields)
+        made: ExeuntError = kind(message, **fields)
     except (TypeError, ValueError, KeyError) as error:
         raise BadFrame(f"these are not the fields of a {name}: {sorted(fields)}") from error
+    return made
 
 
 _NOTHING = object()

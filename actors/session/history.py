@@ -6,9 +6,10 @@ import attrs
 import trio
 
 from exeunt.actors.callers import would_deadlock
-from exeunt.actors.errors import InvalidConfiguration, WouldDeadlock
+from exeunt.actors.errors import InvalidConfiguration, InvalidPrompt, WouldDeadlock
 from exeunt.actors.models import Message
 from exeunt.actors.options import Siblings
+from exeunt.actors.text import encodable
 from exeunt.actors.turn import clears
 from exeunt.actors.turn.live import Waiter
 
@@ -31,9 +32,11 @@ class ClearResult:
         Raises `ClearRolledBack` when the call that owns it did not succeed, and `WouldDeadlock` from a handler
         of the session: the clear waits for that handler. A cancellation changes nothing.
         """
-        if self._clear.result is not None:
+        if self._clear.resolved:
             await trio.lowlevel.checkpoint()
-            return self._clear.result.unwrap()
+            if self._clear.error is not None:
+                raise self._clear.error
+            return
         if would_deadlock(self._actor):
             raise WouldDeadlock(
                 "settled() was awaited in a handler that the clear itself waits for; return from the handler instead",
@@ -74,17 +77,20 @@ class History:
         stays as it was, when the call fails or the turn is aborted.
 
         Raises, in this order of checks, `EmptySeedPrompt`, `NoToolCallInFlight`, `ClearAlreadyStaged`,
-        `ClearLoop`; nothing has changed then but a counter. Never waits.
+        `ClearLoop`; nothing has changed then but a counter. `InvalidConfiguration` and `InvalidPrompt` (half a
+        surrogate pair) come before and are not counted. Never waits; cancelled, nothing has changed.
         """
         actor = self._actor
         if siblings not in (None, "wait", "cancel"):
             raise InvalidConfiguration(f"siblings must be 'wait' or 'cancel', not {siblings!r}")
+        if isinstance(prompt, str) and encodable(prompt) != prompt:
+            raise InvalidPrompt("the seed prompt holds half a surrogate pair and cannot be sent to a model")
         refusal = clears.refusal(actor, prompt)
         if refusal is not None:
             actor.put(clears.refuse, refusal.cause)
             raise refusal
+        await trio.lowlevel.checkpoint_if_cancelled()
         staged: list[clears.StagedClear] = []
         actor.put(clears.stage, prompt, siblings or actor.options.siblings, staged)
-        await trio.lowlevel.checkpoint_if_cancelled()
         (clear,) = staged
         return ClearResult(clear.messages_cleared, actor, clear)

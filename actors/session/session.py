@@ -1,29 +1,26 @@
 """The handle of a session: what hosts and handlers hold."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, cast
 
 import msgspec
-import outcome
 import trio
 
-from exeunt.actors.callers import CALLER, Caller, would_deadlock
+from exeunt.actors.callers import would_deadlock
 from exeunt.actors.errors import (
     InvalidConfiguration,
     InvalidPrompt,
     MailboxFull,
-    ReplyTimeout,
     SessionClosed,
     SessionFailed,
-    WouldDeadlock,
 )
 from exeunt.actors.events import Event
 from exeunt.actors.session.history import History
 from exeunt.actors.session.replies import AbortReceipt, Reply, ToolOutcome
 from exeunt.actors.session.statistics import SessionStatistics
 from exeunt.actors.session.subscriptions import EventStream
-from exeunt.actors.turn import aborts, host_calls, parking, turns
+from exeunt.actors.session.waiting import ReplyWaiter, checked_timeout, in_flight, phase, refuse_deadlock
+from exeunt.actors.turn import aborts, host_calls, turns
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Waiter
 
@@ -92,10 +89,10 @@ class Session:
         """
         actor = self._actor
         seconds = checked_timeout(timeout)
-        caller = _refuse_deadlock(actor, "send_and_wait")
-        waiter = Waiter(caller)
+        caller = refuse_deadlock(actor, "send_and_wait")
+        waiter = ReplyWaiter(actor, caller)
         message_id = _put_message(actor, prompt, mode, waiter)
-        return cast("Reply", await _wait_for_reply(actor, message_id, waiter, caller, seconds))
+        return await waiter.reply(message_id, seconds)
 
     async def abort(self, queued: Literal["drop", "keep"] = "drop", *, reason: str = "user_initiated") -> AbortReceipt:
         """End the running turn; drop, or keep, the messages that wait. Return what was done when it has ended.
@@ -144,7 +141,7 @@ class Session:
         arguments_json = _encoded(arguments)
         if not isinstance(name, str) or not name:
             raise InvalidConfiguration(f"the name of a tool is a text, not {name!r}")
-        caller = _refuse_deadlock(actor, "call_tool")
+        caller = refuse_deadlock(actor, "call_tool")
         _check_open(actor)
         waiter = Waiter(caller)
         actor.put(host_calls.accept, host_calls.HostCall(name, arguments_json, waiter))
@@ -188,14 +185,14 @@ class Session:
             session_id=actor.id,
             tenant=actor.options.tenant,
             status=actor.status,
-            phase=_phase(actor),
+            phase=phase(actor),
             turn_id=None if actor.turn is None else actor.turn.turn_id,
             generation=state.context.generation,
             messages=state.context.conversation_length,
             events=state.seq,
             queued=len(state.queue or ()),
             steered=len(state.steering or ()),
-            in_flight=_in_flight(actor),
+            in_flight=in_flight(actor),
             mailbox_depth=actor.mailbox_depth,
             clear_staged=actor.clear is not None,
             clears_in_a_row=state.clears_in_a_row,
@@ -255,82 +252,8 @@ def _check_open(actor: SessionActor) -> None:
         )
 
 
-def checked_timeout(timeout: Any) -> float | None:
-    """Return the seconds of a time-out, `None` for none. Raises `InvalidConfiguration`."""
-    if timeout is None:
-        return None
-    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout >= 0:
-        raise InvalidConfiguration(f"timeout must be a number of seconds or None, not {timeout!r}")
-    return None if timeout == math.inf else float(timeout)
-
-
-def _refuse_deadlock(actor: SessionActor, what: str) -> Caller | None:
-    caller = CALLER.get()
-    if would_deadlock(actor):
-        raise WouldDeadlock(
-            f"{what}() was called from a handler that session {actor.id} itself waits for; "
-            "send() and let the turn end, or use another session",
-            session_id=actor.id,
-        )
-    return None if caller is not None and caller.settled else caller
-
-
 def _is_own_handler(actor: SessionActor) -> bool:
     return would_deadlock(actor)
-
-
-async def _wait_for_reply(
-    actor: SessionActor, message_id: str, waiter: Waiter, caller: Caller | None, seconds: float | None
-) -> Any:
-    call = None if caller is None else caller.call
-    timer = None if seconds is None else _GiveUp(actor, waiter)
-    if timer is not None and seconds is not None:
-        actor.host.timers.start(seconds, timer)
-    if call is not None:
-        call.actor.put(parking.park, call)
-    try:
-        return await waiter.wait()
-    finally:
-        if timer is not None and seconds is not None:
-            actor.host.timers.stop(seconds, timer)
-        if actor.waiters.get(message_id) is waiter:
-            del actor.waiters[message_id]
-        if call is not None:
-            call.actor.put(parking.unpark, call)
-
-
-class _GiveUp:
-    """Ends a wait for a reply."""
-
-    __slots__ = ("_actor", "_waiter")
-
-    def __init__(self, actor: SessionActor, waiter: Waiter) -> None:
-        self._actor = actor
-        self._waiter = waiter
-
-    def expire(self) -> None:
-        """Wake the waiter with the time-out. For the timers."""
-        actor = self._actor
-        phase, in_flight, queued = _phase(actor), _in_flight(actor), len(actor.state.queue or ())
-        text = (
-            f"session {actor.id} gave no reply in time (phase {phase}, in flight {list(in_flight)}, "
-            f"{queued} queued); the turn goes on"
-        )
-        error = ReplyTimeout(text, session_id=actor.id, phase=phase, in_flight=in_flight, queued=queued)
-        self._waiter.resolve(outcome.Error(error))
-
-
-def _phase(actor: SessionActor) -> str:
-    if actor.turn is not None:
-        return actor.turn.phase
-    if actor.host_batch is not None:
-        return "host_call"
-    return "idle" if actor.aftermath is None else "session_end_hook"
-
-
-def _in_flight(actor: SessionActor) -> tuple[str, ...]:
-    batch = actor.batch
-    return () if batch is None else tuple(call.name for call in batch.calls if call.outcome is None)
 
 
 def _encoded(arguments: Any) -> str:

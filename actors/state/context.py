@@ -90,6 +90,13 @@ class Context(msgspec.Struct, frozen=True, gc=False):
         return self.length + (self.batch is not None)
 
     @property
+    def unanswered_seed(self) -> str | None:
+        """The seed of the last clear, while its turn has not begun and nothing else has entered the context."""
+        if self.length == 1 and self.batch is None and isinstance(self.shared[0], ContextCleared):
+            return self.shared[0].initial_message
+        return None
+
+    @property
     def messages(self) -> Messages:
         """The messages, without an open batch."""
         return Messages(self.preamble, self.shared, self.length)

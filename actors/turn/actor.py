@@ -247,12 +247,14 @@ class SessionActor:
         """Give *waiter* its value when the handler has returned."""
         self._wakeups.append((waiter, result))
 
-    def discard(self) -> None:
-        """Forget what a handler that raised had collected."""
+    def discard(self) -> list[Waiter]:
+        """Forget what a handler that raised had collected; return whom it would have woken."""
+        lost = [waiter for waiter, _ in self._wakeups]
         self._collected.clear()
         self._persisted.clear()
         self._wakeups.clear()
         self._starts.clear()
+        return lost
 
     def put_back(self, entry: Entry) -> None:
         """Queue *entry* as the next one."""
@@ -289,18 +291,17 @@ class SessionActor:
         if persisted:
             self._persisted = []
             self.log.append(persisted)
-        host = self.host
-        for observer in host.observers:
+        for observer in self.host.observers:
             try:
                 observer(self.id, events)
             except Exception as error:  # noqa: BLE001 - an observer is not part of the session
-                host.subscriber_failed(self.id, observer, error)
+                self.host.subscriber_failed(self.id, observer, error)
         for subscriber in self.subscribers:
             for event in events:
                 try:
                     subscriber(event)
                 except Exception as error:  # noqa: BLE001 - nor is a subscriber
-                    host.subscriber_failed(self.id, subscriber, error)
+                    self.host.subscriber_failed(self.id, subscriber, error)
 
 
 def _record(actor: SessionActor, event: type[Event], payload: tuple[Any, ...]) -> None:

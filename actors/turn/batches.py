@@ -134,7 +134,8 @@ def record(actor: SessionActor, call: Call, end: CallEnd) -> None:
         if turn is not None and end.outcome is Outcome.CANCELLED and turn.cause is not None:
             turn.cancelled_calls.append(call.call.id)
         clears.owner_failed(actor, call, end.outcome)
-    if turn is not None and not call.was_owner:
+    # A clear that was rolled back or refused is no work either: it must not end a loop of clears.
+    if turn is not None and not call.was_owner and not call.clear_refused:
         turn.plain_calls += 1
 
 

@@ -2,7 +2,7 @@
 
 import attrs
 
-from exeunt.actors.events import ContextCleared, Origin, SessionResume, SessionStart, SystemMessage
+from exeunt.actors.events import Origin, SessionResume, SessionStart, SystemMessage
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.state import SessionState
 from exeunt.actors.turn import recovery, turns
@@ -30,7 +30,7 @@ def take_up(actor: SessionActor, continue_pending_work: bool) -> None:
     _emit_preamble(actor)
     recovery.close_open_work(actor, None)
     if continue_pending_work:
-        seed = unanswered_seed(actor)
+        seed = actor.context.unanswered_seed
         if seed is not None:
             turns.begin_seeded(actor, seed, None)
         else:
@@ -45,14 +45,6 @@ def reconfigure(actor: SessionActor, options: SessionOptions) -> None:
     before, actor.options = actor.options, options
     if _preamble(before) != _preamble(options):
         _emit_preamble(actor)
-
-
-def unanswered_seed(actor: SessionActor) -> str | None:
-    """Return the seed of a committed clear whose turn has not begun."""
-    context = actor.context
-    if context.batch is None and context.length == 1 and isinstance(context.shared[0], ContextCleared):
-        return context.shared[0].initial_message
-    return None
 
 
 def _preamble(options: SessionOptions) -> tuple[str | None, tuple[str, ...]]:

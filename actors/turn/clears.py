@@ -28,19 +28,36 @@ from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Turn, Waiter
 
 
-class StagedClear:
-    """A clear between its staging and its end."""
+class StagedClear(Waiter):
+    """A clear between its staging and its end. It is told of its end as a waiter is, and passes that on."""
 
-    __slots__ = ("messages_cleared", "owners", "prompt", "result", "siblings", "waiters")
+    __slots__ = ("call_id", "messages_cleared", "owners", "prompt", "siblings", "waiters")
 
     def __init__(self, prompt: str, owners: list[Call], messages_cleared: int, siblings: Siblings) -> None:
+        super().__init__()
         self.prompt = prompt
+        self.call_id = owners[0].call.id
+        """Id of the first owner."""
         self.owners = owners
         """The calls of which one must succeed."""
         self.messages_cleared = messages_cleared
         self.siblings = siblings
         self.waiters: list[Waiter] = []
-        self.result: outcome.Outcome[None] | None = None
+
+    @property
+    def error(self) -> Exception | None:
+        """Why it was rolled back, once it was."""
+        return self._result.error if isinstance(self._result, outcome.Error) else None  # type: ignore[return-value]
+
+    def resolve(self, result: "outcome.Outcome[Any]") -> None:
+        """Take note of the end and tell who waits for it."""
+        if self.resolved:
+            return
+        super().resolve(result)
+        for waiter in self.waiters:
+            # One each: an outcome can be unwrapped once.
+            waiter.resolve(outcome.Value(None) if self.error is None else outcome.Error(self.error))
+        self.waiters.clear()
 
 
 def refusal(actor: SessionActor, prompt: Any) -> ClearRefused | None:
@@ -71,6 +88,9 @@ def refusal(actor: SessionActor, prompt: Any) -> ClearRefused | None:
 
 def refuse(actor: SessionActor, cause: str) -> None:
     """Say that a clear was refused."""
+    caller = CALLER.get()
+    if caller is not None and caller.actor is actor and caller.call is not None:
+        caller.call.clear_refused = True
     actor.emit(ClearRefusedEvent, cause)
 
 
@@ -110,9 +130,7 @@ def roll_back(actor: SessionActor, cause: str, call: Call) -> None:
     """Forget the staged clear: the context is as it was."""
     clear: StagedClear = actor.clear
     actor.clear = None
-    actor.emit(ClearRolledBackEvent, cause, call.call.id)
-    error = ClearRolledBack(f"the clear was rolled back: {cause}", session_id=actor.id)
-    _finish(actor, clear, outcome.Error(error))
+    _rolled_back(actor, clear, cause, call.call.id)
 
 
 def roll_back_for(actor: SessionActor, cause: str) -> None:
@@ -127,6 +145,16 @@ def roll_back_for(actor: SessionActor, cause: str) -> None:
             batches.record(actor, call, rolled_back_end(cause))
 
 
+def interrupted(actor: SessionActor, clear: StagedClear) -> None:
+    """A crash has ended a clear that was not committed."""
+    _rolled_back(actor, clear, Outcome.INTERRUPTED.value, clear.call_id)
+
+
+def _rolled_back(actor: SessionActor, clear: StagedClear, cause: str, call_id: str) -> None:
+    actor.emit(ClearRolledBackEvent, cause, call_id)
+    actor.wake(clear, outcome.Error(ClearRolledBack(f"the clear was rolled back: {cause}", session_id=actor.id)))
+
+
 def commit(actor: SessionActor, turn: Turn | None, reason: TurnEndReason, content: str | None) -> None:
     """Make the clear happen: the turn ends, the boundary is logged, the seeded turn begins."""
     clear: StagedClear = actor.clear
@@ -136,22 +164,16 @@ def commit(actor: SessionActor, turn: Turn | None, reason: TurnEndReason, conten
         turns.close_turn(actor, turn, reason, cleared=True, content=content)
     generation = actor.context.generation + 1
     actor.emit(ContextCleared, clear.messages_cleared, clear.prompt, generation, only_clears)
-    _finish(actor, clear, outcome.Value(None))
+    actor.wake(clear, outcome.Value(None))
     turns.begin_seeded(actor, clear.prompt, turn)
-
-
-def _finish(actor: SessionActor, clear: StagedClear, result: "outcome.Outcome[None]") -> None:
-    clear.result = result
-    for waiter in clear.waiters:
-        actor.wake(waiter, result)
-    clear.waiters.clear()
 
 
 def _in_flight(actor: SessionActor) -> bool:
     batch = actor.batch
     if batch is None or (actor.turn is not None and actor.turn.cause is not None):
         return False
-    return any(call.outcome is None for call in batch.calls)
+    # A call of the host has no turn that would say that it is being ended.
+    return any(call.outcome is None and call.cause not in ("aborted", "stopped") for call in batch.calls)
 
 
 def _owners(actor: SessionActor) -> list[Call]:

@@ -31,8 +31,8 @@ class HostCall:
 
 def accept(actor: SessionActor, call: HostCall) -> None:
     """Take a call in, behind the messages that were accepted before it."""
-    # Between the last event and the next one: behind every message so far, before every later one.
-    call.order = actor.state.seq + 1
+    # Behind every message so far, also the one that may be the last event, and before every later one.
+    call.order = actor.state.seq
     if actor.host_calls is None:
         actor.host_calls = deque()
     actor.host_calls.append(call)

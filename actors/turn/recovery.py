@@ -14,7 +14,6 @@ from exeunt.actors.activities.call_end import INTERRUPTED_TEXT
 from exeunt.actors.errors import SessionFailed, TurnInterrupted
 from exeunt.actors.events import (
     AssistantTurnEnd,
-    ClearRolledBackEvent,
     DeadLetter,
     MessageAccepted,
     MessageDropped,
@@ -30,7 +29,7 @@ from exeunt.actors.events import (
 )
 from exeunt.actors.outcomes import Outcome, TurnEndReason
 from exeunt.actors.state import SessionState
-from exeunt.actors.turn import aborts, host_calls, parking, turns
+from exeunt.actors.turn import aborts, clears, host_calls, parking, turns
 from exeunt.actors.turn.actor import Entry, SessionActor, fault
 from exeunt.actors.turn.live import Turn, Waiter
 
@@ -40,21 +39,42 @@ logger = logging.getLogger("exeunt.actors")
 class Wreck:
     """What was alive in the actor when it crashed."""
 
-    __slots__ = ("cause", "clear", "host_batch", "stopping", "turn")
+    __slots__ = ("cause", "clear", "host_batch", "lost", "stopping", "turn")
 
-    def __init__(self, actor: SessionActor, cause: Exception) -> None:
+    def __init__(self, actor: SessionActor, cause: Exception, lost: list[Waiter]) -> None:
         self.cause = cause
         self.turn = actor.turn
         self.host_batch = actor.host_batch
-        self.clear = actor.clear
+        self.clear: clears.StagedClear | None = actor.clear
+        self.lost: list[Waiter] = []
+        """Whom the handler that raised would have woken: what it had to say is void, and they wait for it."""
         self.stopping = actor.status == "stopping"
+        for waiter in lost:
+            if isinstance(waiter, clears.StagedClear):
+                self.clear = waiter
+            else:
+                self.lost.append(waiter)
+
+    def inherit(self, before: "Wreck") -> None:
+        """Take over what *before* has left, which nobody was told yet."""
+        self.turn = self.turn or before.turn
+        self.host_batch = self.host_batch or before.host_batch
+        self.clear = self.clear or before.clear
+        self.lost.extend(before.lost)
+        self.stopping = self.stopping or before.stopping
 
 
-def crashed(actor: SessionActor, entry: Entry | None, cause: Exception) -> None:
-    """A handler raised: ask the supervision whether and when the actor may start again."""
+def crashed(actor: SessionActor, entry: Entry | None, cause: Exception, before: Wreck | None = None) -> None:
+    """A handler raised: ask the supervision whether and when the actor may start again.
+
+    *before* is what an earlier crash left, whose restart is what failed.
+    """
     logger.error("session %s: handler %s raised", actor.id, _name(entry), exc_info=cause)
-    actor.discard()
-    wreck = Wreck(actor, cause)
+    # Those that the entry brings along it will wake when it is tried again.
+    lost = [waiter for waiter in actor.discard() if entry is None or waiter not in entry[1]]
+    wreck = Wreck(actor, cause, lost)
+    if before is not None:
+        wreck.inherit(before)
     _fence_all(actor)
     actor.turn = None
     actor.host_batch = None
@@ -92,7 +112,7 @@ class _Restart:
             _recovered(actor, self.wreck)
             actor.apply()
         except Exception as error:  # noqa: BLE001 - the restart itself may fail, and counts as a crash
-            crashed(actor, None, error)
+            crashed(actor, None, error, self.wreck)
             return
         actor.drain()
 
@@ -127,12 +147,14 @@ def _recovered(actor: SessionActor, wreck: Wreck) -> None:
     actor.emit(SessionRestarted, actor.epoch, f"{type(wreck.cause).__name__}: {wreck.cause}")
     close_open_work(actor, wreck.turn)
     if wreck.clear is not None:
-        actor.emit(ClearRolledBackEvent, "interrupted", wreck.clear.owners[0].call.id)
+        clears.interrupted(actor, wreck.clear)
     text = "the session's actor was restarted in the middle of the turn"
     _tell(actor, wreck, TurnInterrupted(text, session_id=actor.id))
-    if wreck.turn is not None and wreck.turn.seed is not None and not wreck.stopping:
-        # Committed is committed: the seed waited for its hooks or its slot, and its turn runs now.
-        turns.begin_seeded(actor, wreck.turn.seed, None)
+    seed = actor.context.unanswered_seed
+    if seed is not None and wreck.turn is not None and wreck.turn.seed is not None and not wreck.stopping:
+        # Committed is committed: the seed waited for its hooks or its slot, and its turn runs now. The log decides:
+        # what crashed may have been the commit.
+        turns.begin_seeded(actor, seed, None)
     else:
         turns.after_turn(actor)
 
@@ -182,8 +204,10 @@ def _tell(actor: SessionActor, wreck: Wreck, error: Exception) -> None:
     if wreck.host_batch is not None and wreck.host_batch.waiter is not None:
         actor.wake(wreck.host_batch.waiter, outcome.Error(error))
     if wreck.clear is not None:
-        for waiter in wreck.clear.waiters:
-            actor.wake(waiter, outcome.Error(error))
+        # Only where it could not be logged: the first that a waiter is told counts.
+        actor.wake(wreck.clear, outcome.Error(error))
+    for waiter in wreck.lost:
+        actor.wake(waiter, outcome.Error(error))
 
 
 def _give_up(actor: SessionActor, wreck: Wreck, again: bool) -> None:
@@ -197,6 +221,8 @@ def _give_up(actor: SessionActor, wreck: Wreck, again: bool) -> None:
     try:
         _rebuild(actor)
         close_open_work(actor, wreck.turn)
+        if wreck.clear is not None:
+            clears.interrupted(actor, wreck.clear)
         for position, entry in enumerate(entries):
             _dead_letter(actor, entry, "crash" if again and position == 0 else "session_failed")
         for item in actor.state.pending():
@@ -210,7 +236,7 @@ def _give_up(actor: SessionActor, wreck: Wreck, again: bool) -> None:
     except Exception:
         # The log itself may be what fails. The waiters are told all the same.
         logger.exception("session %s: its failure could not be logged", actor.id)
-        actor.discard()
+        wreck.lost.extend(actor.discard())
         actor.status = "failed"
     _tell(actor, wreck, error)
     _wake_all(actor, entries, error)

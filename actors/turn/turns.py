@@ -73,7 +73,9 @@ def begin_seeded(actor: SessionActor, seed: str, before: Turn | None) -> None:
         return
     turn.records = before.records
     turn.message_ids = before.message_ids
-    turn.has_slot, before.has_slot = before.has_slot, False
+    if before.has_slot:
+        before.has_slot = False
+        turn.has_slot = actor.host.turn_slots.hand_over(before, turn)
     if before.slot_wanted:
         actor.host.turn_slots.withdraw(before)
         before.slot_wanted = False
@@ -349,13 +351,11 @@ def end_hook_returned(actor: SessionActor, activity: EndHook, result: Any) -> No
 def _answer_waiters(actor: SessionActor, turn: Turn, reason: TurnEndReason, error: ModelError | None) -> None:
     if not actor.waiters:
         return
-    result: outcome.Outcome[Any] | None = None
     for message_id in turn.message_ids:
         waiter = actor.waiters.pop(message_id, None)
         if waiter is not None:
-            if result is None:
-                result = _result(actor, turn, reason, error)
-            actor.wake(waiter, result)
+            # One each: an outcome can be unwrapped once.
+            actor.wake(waiter, _result(actor, turn, reason, error))
 
 
 def _result(

@@ -3,7 +3,7 @@
 Reading order: `replies` (the words of a script), `scripted` (the model that plays it), `invariants` (what
 holds in every request and every stream of events), `doubles` (handlers, clients and readers that misbehave),
 `virtual_time` (hours in milliseconds, races that can be repeated), `loopback` (another process that is none),
-`checked_host` (a host that checks all of this by itself).
+`crashes` (of a session's actor, on purpose), `checked_host` (a host that checks all of this by itself).
 
     async def test_a_tool_is_called(autojump_clock):
         model = ScriptedModel([call("look_up", word="exit"), "They leave."])

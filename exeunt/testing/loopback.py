@@ -34,7 +34,7 @@ class LoopbackTransport:
     """Method and params of each request that was made, oldest first."""
     _connected: bool = attrs.field(default=True, init=False)
     _open: set[trio.CancelScope] = attrs.field(factory=set[trio.CancelScope], init=False, repr=False)
-    _planned: deque[object] = attrs.field(factory=deque[object], init=False, repr=False)
+    _planned: deque[Any] = attrs.field(factory=deque[Any], init=False, repr=False)
     _answers_to_lose: int = attrs.field(default=0, init=False)
 
     def disconnect(self) -> None:
@@ -53,7 +53,7 @@ class LoopbackTransport:
 
     def answer_next(self, answer: object) -> None:
         """Answer the next request with *answer* as it is; it does not arrive. May be called several times."""
-        self._planned.append((answer,))
+        self._planned.append(answer)
 
     def lose_next_answer(self) -> None:
         """Let the next request arrive and be served, and break before its answer is there."""
@@ -65,11 +65,10 @@ class LoopbackTransport:
         async with self._line():
             await trio.sleep(self.delay)
             if self._planned:
-                planned = self._planned.popleft()
+                planned: Mapping[str, Any] | Exception = self._planned.popleft()
                 if isinstance(planned, Exception):
                     raise planned
-                answer: Any = planned[0]  # type: ignore[index]
-                return answer
+                return planned
             answer = await self._serve(method, _through_json(params))
             if self._answers_to_lose:
                 self._answers_to_lose -= 1
@@ -90,7 +89,7 @@ class LoopbackTransport:
                 return LoopbackStream(self, None, _through_json({"error": error_frame(error)}))
         raise TransportLost("the line is broken")
 
-    async def _serve(self, method: str, params: Mapping[str, Any]) -> Any:
+    async def _serve(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         # The other process knows nothing of a handler that asks from here.
         token = CALLER.set(None)
         try:
@@ -129,8 +128,7 @@ class LoopbackStream:
             if self._events is None:
                 return self._refusal
             event = await anext(self._events, None)
-            frame: Mapping[str, Any] | None = None if event is None else _through_json(event_frame(event))
-            return frame
+            return None if event is None else _through_json(event_frame(event))
         raise TransportLost("the line is broken")
 
     async def aclose(self) -> None:
@@ -154,5 +152,6 @@ async def _result(session: Session, method: str, params: Mapping[str, Any]) -> A
             raise InvalidConfiguration(f"a session does not answer {method!r}")
 
 
-def _through_json(value: Any) -> Any:
-    return json.loads(json.dumps(value, allow_nan=False))
+def _through_json(value: Mapping[str, Any]) -> dict[str, Any]:
+    plain: dict[str, Any] = json.loads(json.dumps(value, allow_nan=False))
+    return plain

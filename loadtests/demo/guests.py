@@ -57,6 +57,7 @@ class Guest:
     async def ask_and_abort(self, act: Act) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.ask, act)
+            await self.session.send(act.prompt)  # queued behind it, and dropped with it
             await trio.sleep(self.chance.uniform(*PATIENCE))
             await self.session.abort()
 

@@ -19,8 +19,8 @@ LONGEST_RUN = 300.0
 """Seconds. Ten times the usual run: a machine on which it takes longer cannot show anything."""
 CRASH_AT = 0.3, 0.6
 """Shares of all acts that are done when a session crashes: in the thick of it."""
-STEPS = 8
-"""Requests of one turn at most: the guest who wants it looked up for ever reaches it in 5 s."""
+STEPS = 6
+"""Requests of one turn at most: the guest who wants it looked up for ever reaches it in 4 s."""
 
 
 @attrs.define(eq=False)

@@ -16,7 +16,6 @@ from exeunt.demo.verdict import Promise
 LATEST = 2_000
 """Replies that the live view's percentiles are made of: the last few seconds."""
 GOOD, BAD = "green", "bold red"
-REFUSALS = ("no_tool_call", "empty_prompt", "already_staged", "loop", "remote")
 
 
 def live_view(performance: Performance, address: str) -> RenderableType:
@@ -37,8 +36,8 @@ def live_view(performance: Performance, address: str) -> RenderableType:
     body.add_column(overflow="ellipsis", no_wrap=True)
     body.add_row("sessions", f"{there:,}", f"{host.busy:,} at work, {there - host.busy:,} at rest")
     turns, calls = tally.turns.total(), tally.calls.total()
-    body.add_row("turns", f"{turns:,}", _most(tally.turns))
-    body.add_row("tool calls", f"{calls:,}", f"{host.tool_calls_in_flight:,} in flight; {_most(tally.calls)}")
+    body.add_row("turns", f"{turns:,}", _most(tally.turns.most_common()))
+    body.add_row("tool calls", f"{calls:,}", f"{host.tool_calls_in_flight:,} in flight; {_most(tally.calls.most_common())}")
     body.add_row("clears", f"{tally.clears.total():,}", _most(_clears(tally.clears)))
     replies = sorted(performance.timings.replies[-LATEST:])
     waits = f"p50 {percentile(replies, 0.5):.2f} s, p99 {percentile(replies, 0.99):.2f} s" if replies else ""
@@ -61,20 +60,19 @@ def progress_line(performance: Performance) -> str:
 
 
 def print_report(console: Console, performance: Performance, promises: Sequence[Promise]) -> None:
-    """Print the tables of the end."""
+    """Print the tables of the end; 80 columns hold them."""
     tally = performance.tally
-    console.print()
     counts = Table.grid(padding=(0, 3, 0, 0))
     counts.add_row(
-        _counts("turns by reason", tally.turns),
-        _counts("tool calls by outcome", tally.calls),
-        _counts("clears by outcome", _clears(tally.clears, each=True)),
+        _counts("turns by reason", tally.turns.most_common(), tally.turns.total()),
+        _counts("calls by outcome", tally.calls.most_common(), tally.calls.total()),
+        _counts("clears by outcome", _clears(tally.clears), tally.clears.total()),
     )
-    console.print(Padding(counts, (0, 0, 1, 1)))
     below = Table.grid(padding=(0, 3, 0, 0))
-    below.add_row(_times(performance), _messages(performance))
-    console.print(Padding(below, (0, 0, 1, 1)))
-    console.print(Padding(_promises(promises), (0, 0, 1, 1)))
+    below.add_row(Group(_times(performance), Text(), _actors(performance)), _messages(performance))
+    console.print()
+    for part in (counts, below, _promises(promises)):
+        console.print(Padding(part, (0, 0, 1, 1)))
 
 
 def _table(*columns: str) -> Table:
@@ -84,21 +82,30 @@ def _table(*columns: str) -> Table:
     return table
 
 
-def _counts(title: str, counts: Counter[str]) -> Table:
+def _counts(title: str, counts: Iterable[tuple[str, int]], total: int) -> Table:
     table = _table(title, "")
-    for name, count in counts.most_common():
+    for name, count in counts:
         table.add_row(name, f"{count:,}")
-    table.add_row(Text("all", "bold"), Text(f"{counts.total():,}", "bold"))
+    table.add_row(Text("all", "bold"), Text(f"{total:,}", "bold"))
     return table
 
 
 def _times(performance: Performance) -> Table:
     table = _table("times", "p50", "p99", "slowest")
-    rows = (("send to reply", performance.timings.replies), ("clear to new request", performance.timings.clears))
-    for name, values in rows:
+    timings = performance.timings
+    for name, values in (("message to reply", timings.replies), ("clear to seeded request", timings.clears)):
         ordered = sorted(values)
         cells = [_seconds(percentile(ordered, share)) for share in (0.5, 0.99, 1.0)] if ordered else ["-"] * 3
         table.add_row(name, *cells)
+    return table
+
+
+def _actors(performance: Performance) -> Table:
+    table = _table("actors", "")
+    table.add_row("sessions at once", f"{len(performance.guests):,}")
+    table.add_row("crashes injected", f"{performance.injected:,}")
+    table.add_row("restarts", f"{performance.tally.restarts:,}")
+    table.add_row("events", f"{performance.tally.shown:,}")
     return table
 
 
@@ -108,43 +115,35 @@ def _messages(performance: Performance) -> Table:
     table = _table("messages", "")
     table.add_row("accepted", f"{tally.accepted:,}")
     table.add_row("answered", f"{tally.answered:,}")
-    table.add_row("dropped by aborts", f"{tally.dropped['aborted']:,}")
-    other = tally.dropped.total() - tally.dropped["aborted"]
-    if other:
-        table.add_row("dropped otherwise", f"{other:,}")
+    for cause, count in tally.dropped.most_common():
+        table.add_row(f"dropped, {cause}", f"{count:,}")
     if not performance.complete:
-        table.add_row("under way when it ended", f"{tally.open:,}")
+        table.add_row("still under way", f"{tally.open:,}")
     table.add_row(Text("lost", "bold"), Text(f"{lost:,}", BAD if lost else f"bold {GOOD}"))
-    table.add_row("steered", f"{tally.steered:,}")
-    table.add_row("crashes, restarts", f"{performance.injected:,}, {tally.restarts:,}")
+    table.add_row(Text("of these steered", "dim"), Text(f"{tally.steered:,}", "dim"))
     return table
 
 
 def _promises(promises: Sequence[Promise]) -> Table:
     table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_row("", Text("promises", "bold cyan"))
     for promise in promises:
-        mark = Text("kept", GOOD) if promise.kept else Text("BROKEN", BAD)
-        table.add_row(mark, promise.text)
+        table.add_row(Text("kept", GOOD) if promise.kept else Text("BROKEN", BAD), promise.text)
         if not promise.kept and promise.details:
             table.add_row("", Text(promise.details, "red"))
     return table
 
 
-def _clears(counts: Counter[str], *, each: bool = False) -> Counter[str]:
-    """Name refusals as such: each by its cause, or all together."""
-    shown: Counter[str] = Counter()
-    for name, count in counts.items():
-        refused = name in REFUSALS
-        shown[(f"refused, {name}" if each else "refused") if refused else name] += count
-    return shown
+def _clears(counts: Counter[str]) -> Iterable[tuple[str, int]]:
+    yield from ((name, counts[name]) for name in ("committed", "rolled_back") if counts[name])
+    refusals = [(name, count) for name, count in counts.most_common() if name not in ("committed", "rolled_back")]
+    if refusals:
+        yield "refused", sum(count for _, count in refusals)
+        yield from ((f"  {name}", count) for name, count in refusals)
 
 
-def _most(counts: Counter[str]) -> str:
-    return ", ".join(_pairs(counts.most_common()))
-
-
-def _pairs(counts: Iterable[tuple[str, int]]) -> Iterable[str]:
-    return (f"{name} {count:,}" for name, count in counts)
+def _most(counts: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(f"{name} {count:,}" for name, count in counts if not name.startswith(" "))
 
 
 def _seconds(value: float) -> str:

@@ -30,7 +30,7 @@ def judge(performance: Performance) -> list[Promise]:
     return [
         Promise("the run came to its end", performance.complete),
         Promise("each accepted message ended, exactly once", *_messages(performance)),
-        Promise("events in order, calls with one outcome, one idle", *_passes(performance.invariants.verify)),
+        Promise("events without gaps, each call with one outcome, one idle at each end", *_passes(performance.invariants.verify)),
         Promise("every request had a result for each call", *_passes(_verify_model(performance))),
         Promise("live contexts are what the logs tell", *_passes(lambda: check_live_state(host))),
         Promise("counters add up with events", *_passes(lambda: check_metrics(host, performance.ledger))),

@@ -42,7 +42,6 @@ async def test_sequential_calls_run_in_call_order(autojump_clock: MockClock) -> 
         await session.send_and_wait("go")
 
         assert spans == {"a": (0, 3), "b": (3, 4), "c": (4, 6)}
-        assert [e.time for e in await logged(session, ToolExecutionStart)][0] is not None
     model.verify()
 
 
@@ -73,7 +72,7 @@ async def test_calls_behind_a_sequential_one_are_in_flight_while_they_wait(autoj
         assert session.statistics().in_flight == ("first", "second")
 
         receipt = await session.abort()
-        assert receipt.tools_cancelled == ("call_1", "call_2") or set(receipt.tools_cancelled) == {"call_1", "call_2"}
+        assert set(receipt.tools_cancelled) == {"call_1", "call_2"}
         assert spans == {}
         await session.send_and_wait("hello")
         assert set(model.requests[1].results.values()) == {

@@ -3,7 +3,7 @@
 import itertools
 import json
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any
 
 import pytest
@@ -76,8 +76,7 @@ async def test_a_message_that_was_sent_is_accepted_in_its_mode(autojump_clock: N
         await gate.entered()
         message_id = await remote.send("two", mode="immediate")
         gate.open()
-        while (await remote.statistics()).phase != "idle":
-            await trio.sleep(1)
+        await trio.sleep(1)
         taken = [e for e in await session.get_events() if e.type == "user.message"]
         assert [e.payload()["delivery"] for e in taken] == ["idle", "steering"]
         assert taken[1].payload()["message_id"] == message_id
@@ -124,10 +123,9 @@ async def test_a_stream_goes_on_where_another_was_lost(autojump_clock: None) -> 
 
 
 async def test_the_events_end_when_the_session_leaves_memory(autojump_clock: None) -> None:
-    async with remote_session(ScriptedModel([])) as (remote, _, session):
-        async with remote.events(from_seq=1) as stream:
-            await session.disconnect()
-            assert [event.type async for event in stream] == ["session.start", "session.shutdown"]
+    async with remote_session(ScriptedModel([])) as (remote, _, session), remote.events(from_seq=1) as stream:
+        await session.disconnect()
+        assert [event.type async for event in stream] == ["session.start", "session.shutdown"]
 
 
 async def test_a_subscription_can_begin_behind_an_event(autojump_clock: None) -> None:
@@ -397,12 +395,13 @@ async def test_a_transport_that_is_silent_is_lost_after_the_answer_timeout(autoj
             lambda: anext(remote.events()),
         ):
             begun = trio.current_time()
-            with pytest.raises(TransportLost, match="within 5 s|did not begin"):
-                await ask()  # type: ignore[no-untyped-call]
+            with pytest.raises(TransportLost, match="within 5 s"):
+                await ask()
             assert trio.current_time() == begun + 5
+        begun = trio.current_time()
         with pytest.raises(TransportLost):
             await remote.send_and_wait("hello", timeout=60)
-        assert trio.current_time() == begun + 5 + 65
+        assert trio.current_time() == begun + 65
 
 
 async def test_a_cancelled_wait_leaves_the_turn_alone(autojump_clock: None) -> None:
@@ -416,22 +415,21 @@ async def test_a_cancelled_wait_leaves_the_turn_alone(autojump_clock: None) -> N
 async def test_a_turn_gives_its_slot_back_while_it_waits_for_a_remote_session(autojump_clock: None) -> None:
     options = exeunt.HostOptions(running_turns=1)
     asks = ScriptedModel([call("ask"), say("they say yes")])
-    async with remote_session(ScriptedModel([say("yes", delay=5)])) as (_, transport, _):
-        async with checked_host(options=options) as host:
-            remote = host.attach_remote("s", transport)
+    answers = ScriptedModel([say("yes", delay=5)])
+    async with remote_session(answers) as (_, transport, _), checked_host(options=options) as host:
+        remote = host.attach_remote("s", transport)
 
-            @tool(skip_permission=True)
-            async def ask() -> str:
-                return (await remote.send_and_wait("?")).content
+        @tool(skip_permission=True)
+        async def ask() -> str:
+            return (await remote.send_and_wait("?")).content
 
-            asking = await host.create_session(model=asks, tools=[ask])
-            other = await host.create_session(model=ScriptedModel(["at once"]))
-            await asking.send("go")
-            await trio.sleep(1)
-            assert (await other.send_and_wait("hello", timeout=1)).content == "at once"
-            while asking.statistics().phase != "idle":
-                await trio.sleep(1)
-            assert asking.history.messages()[-1].content == "they say yes"
+        asking = await host.create_session(model=asks, tools=[ask])
+        other = await host.create_session(model=ScriptedModel(["at once"]))
+        await asking.send("go")
+        await trio.sleep(1)
+        assert (await other.send_and_wait("hello", timeout=1)).content == "at once"
+        await trio.sleep(10)
+        assert asking.history.messages()[-1].content == "they say yes"
 
 
 # --- Frames --------------------------------------------------------------------------------------------------
@@ -496,7 +494,5 @@ def test_an_error_that_is_not_of_exeunt_becomes_an_error_of_the_session() -> Non
     st.sampled_from(["type", "message", "data", "cause", "kind", "x"]) | st.text(), v)))  # fmt: skip
 def test_no_frame_does_more_than_raise_that_it_is_bad(frame: Any) -> None:
     for decode in (event_from, error_from):
-        try:
+        with suppress(BadFrame):
             decode(frame)
-        except BadFrame:
-            pass

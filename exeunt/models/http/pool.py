@@ -30,7 +30,7 @@ class PoolLimits:
     """Kept open for the next call. The one idle for longest goes first."""
     idle_expiry: float = attrs.field(default=30.0, validator=positive_seconds)
     """Seconds after which an idle connection is not used again: shorter than the 60 s of common load balancers.
-    Looked at whenever a connection is taken or given back, not by a timer."""
+    Looked at whenever a connection is taken, not by a timer."""
 
 
 @attrs.frozen(kw_only=True)
@@ -111,9 +111,8 @@ class ConnectionPool:
 
     def release(self, connection: Connection) -> None:
         """Give *connection* back after a complete answer: kept where it can be used again, else closed."""
-        now = trio.current_time()
         self._permits.release()
-        connection.idle_since = now
+        connection.idle_since = trio.current_time()
         if self._closed:
             connection.close()
         elif connection.is_drained():
@@ -123,7 +122,6 @@ class ConnectionPool:
             self._draining.append(connection)
         else:
             connection.close()
-        self._expire(now)
         self._evict(self._limits.max_idle)
 
     def discard(self, connection: Connection) -> None:

@@ -1,0 +1,93 @@
+"""Waiting for a session: for the reply to a message, bounded, and never for oneself."""
+
+import math
+from typing import Any, cast
+
+import outcome
+
+from exeunt.actors.callers import CALLER, Caller, would_deadlock
+from exeunt.actors.errors import InvalidConfiguration, ReplyTimeout, WouldDeadlock
+from exeunt.actors.session.replies import Reply
+from exeunt.actors.turn import parking
+from exeunt.actors.turn.actor import SessionActor
+from exeunt.actors.turn.live import Waiter
+
+
+class ReplyWaiter(Waiter):
+    """A task that waits for the reply to a message, for a time."""
+
+    __slots__ = ("_actor",)
+
+    def __init__(self, actor: SessionActor, caller: Caller | None) -> None:
+        super().__init__(caller)
+        self._actor = actor
+
+    async def reply(self, message_id: str, seconds: float | None) -> Reply:
+        """Wait for the reply. Raises `ReplyTimeout`, or the error with which the message ended.
+
+        A tool call that waits leaves its slots to others meanwhile.
+        """
+        actor = self._actor
+        call = None if self.caller is None else self.caller.call
+        if seconds is not None:
+            actor.host.timers.start(seconds, self)
+        if call is not None:
+            call.actor.put(parking.park, call)
+        try:
+            return cast("Reply", await self.wait())
+        finally:
+            if seconds is not None:
+                actor.host.timers.stop(seconds, self)
+            if actor.waiters.get(message_id) is self:
+                del actor.waiters[message_id]
+            if call is not None:
+                call.actor.put(parking.unpark, call)
+
+    def expire(self) -> None:
+        """Wake the task with the time-out. For the timers."""
+        actor = self._actor
+        doing, running, queued = phase(actor), in_flight(actor), len(actor.state.queue or ())
+        text = (
+            f"session {actor.id} gave no reply in time (phase {doing}, in flight {list(running)}, "
+            f"{queued} queued); the turn goes on"
+        )
+        error = ReplyTimeout(text, session_id=actor.id, phase=doing, in_flight=running, queued=queued)
+        self.resolve(outcome.Error(error))
+
+
+def refuse_deadlock(actor: SessionActor, what: str) -> Caller | None:
+    """Return the handler that is calling, if one is, or raise `WouldDeadlock` if *actor* waits for it."""
+    caller = CALLER.get()
+    if caller is None or caller.settled:
+        return None
+    if would_deadlock(actor):
+        raise WouldDeadlock(
+            f"{what}() was called from a handler that session {actor.id} itself waits for; "
+            "send() and let the turn end, or use another session",
+            session_id=actor.id,
+        )
+    return caller
+
+
+def checked_timeout(timeout: Any) -> float | None:
+    """Return the seconds of a time-out, `None` for none. Raises `InvalidConfiguration`."""
+    if timeout is None:
+        return None
+    if isinstance(timeout, bool) or not isinstance(timeout, (int, float)) or not timeout >= 0:
+        raise InvalidConfiguration(f"timeout must be a number of seconds or None, not {timeout!r}")
+    return None if timeout == math.inf else float(timeout)
+
+
+def phase(actor: SessionActor) -> str:
+    """Say what a session is doing."""
+    if actor.turn is not None:
+        return actor.turn.phase
+    if actor.host_batch is not None:
+        return "host_call"
+    return "idle" if actor.aftermath is None else "session_end_hook"
+
+
+def in_flight(actor: SessionActor) -> tuple[str, ...]:
+    """Return the names of the tools whose calls have no outcome, in call order."""
+    batch = actor.batch
+    return () if batch is None else tuple(call.name for call in batch.calls if call.outcome is None)

@@ -1,0 +1,30 @@
+"""The command `exeunt`.
+
+Reading order: `app` (the commands and their options), then a file or folder for each: `doctor`, `chat`; what
+`exeunt demo` plays is `exeunt.demo`. A command imports what it needs when it runs, so that `exeunt --help` is quick.
+"""
+
+import sys
+from typing import NoReturn
+
+GC_THRESHOLDS = 50_000, 20, 10
+"""What our own executables give the garbage collector. A turn leaves no cyclic garbage, so looking for some each 700
+objects finds none; at ten thousand turns at once that search is half of all work."""
+
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it: 128 and the number of the signal."""
+
+
+def main() -> NoReturn:
+    """Run the command line of this process and exit: 0 done, 1 failed, 2 wrong usage, 130 ended by Ctrl-C."""
+    from exeunt.actors.errors import ExeuntError
+    from exeunt.cli.app import app
+
+    try:
+        app(prog_name="exeunt")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)
+    except ExeuntError as error:
+        sys.stderr.write(f"exeunt: {error}\n")
+        sys.exit(1)
+    sys.exit(0)
