@@ -21,7 +21,7 @@ class Clock(Protocol):
         ...
 
     def now(self) -> float:
-        """Seconds of a clock that never goes back; the one that trio's deadlines use."""
+        """Seconds of a clock that never goes back, as fast as the one that trio's deadlines use."""
         ...
 
 

@@ -42,7 +42,7 @@ class Timers:
             self._wake_at = deadline
             if self._scope is not None:
                 # Moved, not woken: waking the task for each call costs a scheduler step, 25 us in sequence.
-                self._scope.deadline = deadline
+                self._scope.deadline = trio.current_time() + seconds
 
     def stop(self, seconds: float, item: Expiring) -> None:
         """Forget *item*; nothing happens when its time is over already."""
@@ -56,7 +56,8 @@ class Timers:
     async def run(self) -> None:
         """Serve the table until cancelled."""
         while True:
-            with trio.CancelScope(deadline=self._wake_at) as self._scope:
+            deadline = trio.current_time() + (self._wake_at - self._now())
+            with trio.CancelScope(deadline=deadline) as self._scope:
                 await trio.sleep_forever()
             self._scope = None
             for item in self._due(self._now()):

@@ -4,7 +4,6 @@ import functools
 import inspect
 from typing import TYPE_CHECKING, Any
 
-import outcome
 import trio
 
 from exeunt.actors.activities.hook_calls import call_hook, common_fields
@@ -18,8 +17,6 @@ from exeunt.actors.turn.live import Waiter
 if TYPE_CHECKING:
     from exeunt.actors.activities.tool_call import Call
     from exeunt.actors.tools import Tool
-
-GRANTED: "outcome.Value[None]" = outcome.Value(None)
 
 
 async def run(call: "Call", tool: "Tool[..., Any]", bound: Any) -> ToolResult:

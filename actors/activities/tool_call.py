@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 import trio
+from outcome import Value
 
 from exeunt.actors.activities import approval, handlers
 from exeunt.actors.activities.activity import Activity
@@ -82,7 +83,7 @@ class Call(Activity):
     def granted(self) -> None:
         """A slot for tools became free."""
         if self.slot_waiter is not None:
-            self.slot_waiter.resolve(handlers.GRANTED)
+            self.slot_waiter.resolve(Value(None))  # one each: it can be unwrapped once
 
     async def run(self) -> CallEnd:
         """Pass through the pipeline."""

@@ -14,6 +14,7 @@ import outcome
 import trio
 
 from exeunt.actors.activities.activity import Activity
+from exeunt.actors.turn import aborts
 
 MOST_PARKED = 256
 """Workers that wait for work. Beyond it a burst is over: each takes 3 KiB, and a new one is made in 10 us."""
@@ -88,16 +89,19 @@ async def _run_until_cancelled(activity: Activity, parking: _Parking) -> Activit
                 result = None
                 if running is None:
                     running = await parking.next()
-    except trio.Cancelled:
-        # The host is ending. What is in flight gets its outcome before the task goes.
+    except Exception as error:  # noqa: BLE001 - a fault of ours must not end the host's nursery
+        if running is not None and running.cause is None:
+            running.actor.crash("activity", error)
+            return await parking.next()
+        # Foreign code failed while it was cancelled, in one group with the cancellation: that one counts.
+    except BaseException:
+        # The host is ending: by a cancellation, alone or in groups, or by an interrupt. What is in flight gets
+        # its outcome before the task goes, and nothing new begins.
         if running is not None:
+            running.actor.put(aborts.stop, "host", None)
             running.cause = running.cause or "stopped"
             running.actor.settled(running, running.lost(result))
         raise
-    except Exception as error:  # noqa: BLE001 - a fault of ours must not end the host's nursery
-        if running is not None:
-            running.actor.crash("activity", error)
-        return await parking.next()
     if running is None:
         return None
     following = running.actor.settled(running, running.lost(result))

@@ -5,7 +5,7 @@ come back as the same classes. What comes in is somebody else's: only the classe
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any, TypeGuard, TypeVar, cast
 
 import msgspec
 
@@ -83,14 +83,16 @@ def _mapping(value: object, what: str) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", value)
 
 
+def _is_list(value: object) -> TypeGuard[list[Any]]:
+    return isinstance(value, list)
+
+
 def _make_error(name: str, message: str, data: Mapping[str, Any]) -> ExeuntError:
     kind = _ERRORS.get(name)
     if kind is None:
         return SessionError(f"{name}: {message}")
     # JSON has no tuples; no error has a field that is a list.
-    fields: dict[str, Any] = {
-        key: tuple(item) if isinstance(item, list) else item for key, item in data.items()
-    }
+    fields: dict[str, Any] = {key: tuple(item) if _is_list(item) else item for key, item in data.items()}
     try:
         if kind is ModelError:
             return ModelError(ModelErrorKind(fields.pop("kind")), message, **fields)

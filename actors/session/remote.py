@@ -26,8 +26,8 @@ from exeunt.actors.ports import Host
 from exeunt.actors.session.frames import BadFrame, error_from, event_from, value_from
 from exeunt.actors.session.replies import AbortReceipt, Reply
 from exeunt.actors.session.session import Mode, check_message
-from exeunt.actors.session.waiting import checked_timeout
 from exeunt.actors.session.statistics import SessionStatistics
+from exeunt.actors.session.waiting import checked_timeout
 from exeunt.actors.turn import parking
 
 T = TypeVar("T")

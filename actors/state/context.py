@@ -45,10 +45,10 @@ class Messages(Sequence[Message]):
     def __getitem__(self, index: int | slice) -> Message | tuple[Message, ...]:
         if isinstance(index, slice):
             return tuple(self)[index]
-        position = index + len(self) if index < 0 else index
-        if not 0 <= position < len(self):
-            raise IndexError(index)
         split = len(self._preamble)
+        position = index + split + self._length if index < 0 else index
+        if not 0 <= position < split + self._length:
+            raise IndexError(index)
         return self._preamble[position] if position < split else self._shared[position - split]
 
     def __iter__(self) -> Iterator[Message]:

@@ -11,12 +11,17 @@ from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Turn, Waiter
 
 
+DELETED = "deleted"
+"""The reason of a stop after which the log is forgotten."""
+
+
 def abort(actor: SessionActor, keep_queue: bool, reason: str, waiter: Waiter | None) -> None:
     """End the running turn and drop, or keep, what waits. Answered when the turn has ended."""
     turn = actor.turn
-    at_work = turn is not None or actor.host_batch is not None
-    if at_work:
-        actor.emit(Abort, reason, None if turn is None else turn.turn_id)
+    if turn is not None and turn.cause is None:
+        actor.emit(Abort, reason, turn.turn_id)
+    elif turn is None and actor.host_batch is not None and actor.host_batch.calls[0].cause is None:
+        actor.emit(Abort, reason, None)
     affected = _waiting(actor, turn)
     if not keep_queue:
         error = TurnAborted("the message was dropped by an abort", session_id=actor.id)
@@ -53,10 +58,11 @@ def stop(actor: SessionActor, reason: str, waiter: Waiter | None) -> None:
         return
     if waiter is not None:
         actor.stop_waiters = [*(actor.stop_waiters or ()), waiter]
+    if reason == DELETED or not actor.stop_reason:
+        actor.stop_reason = reason
     if actor.status == "stopping":
         return
     actor.status = "stopping"
-    actor.stop_reason = reason
     if actor.aftermath is not None:
         actor.aftermath.cancel("stopped")
     elif actor.turn is None and actor.host_batch is None:
@@ -68,19 +74,27 @@ def stop(actor: SessionActor, reason: str, waiter: Waiter | None) -> None:
 def finish_stop(actor: SessionActor) -> None:
     """Nothing runs any more: say so and go."""
     error = SessionClosed("the session was disconnected", session_id=actor.id)
-    for waiter in actor.waiters.values():
-        actor.wake(waiter, outcome.Error(error))
-    actor.waiters = {}
+    if actor.stop_reason == DELETED:
+        # The log goes, and with it the queue: nobody will take these up.
+        for item in actor.state.pending():
+            turns.drop(actor, item.message_id, "deleted", error)
+    for message_id in list(actor.waiters):
+        actor.reply(message_id, outcome.Error(error))
     host_calls.fail_waiting(actor, error)
-    if actor.active:
-        actor.active = False
+    if actor.active and not actor.state.waiting:
         actor.emit(SessionIdle, actor.last_reason == TurnEndReason.ABORTED)
+    actor.active = False
     actor.emit(SessionShutdown, actor.stop_reason)
     actor.status = "closed"
     for waiter in actor.stop_waiters or ():
         actor.wake(waiter, outcome.Value(None))
-    actor.stop_waiters = None
-    actor.host.supervision.ended(actor)
+    # Behind this handler: only when its events are in the log may the session be taken up again.
+    actor.put(_left)
+
+
+def _left(actor: SessionActor) -> None:
+    if actor.status == "closed":
+        actor.host.supervision.ended(actor)
 
 
 def _end(actor: SessionActor, cause: str) -> None:

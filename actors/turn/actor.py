@@ -112,7 +112,8 @@ class SessionActor:
         self._wall = host.clock.wall
         self._collected: list[Event] = []
         self._persisted: list[Event] = []
-        self._wakeups: list[tuple[Waiter, outcome.Outcome[Any]]] = []
+        self._wakeups: list[tuple[Waiter, outcome.Outcome[Any], str | None]] = []
+        """With the message to which it is the reply."""
         self._starts: list[Activity] = []
         self._continuing = False
         self._continue: Activity | None = None
@@ -211,6 +212,8 @@ class SessionActor:
         self.put(fault, entry, cause)
 
     def _run(self, handler: Handler, arguments: tuple[Any, ...]) -> None:
+        # What a handler that raises has changed beside the log is undone, as its events are.
+        active, turn, host_batch, clear = self.active, self.turn, self.host_batch, self.clear
         try:
             handler(self, *arguments)
             if self._collected or self._starts or self._wakeups:
@@ -218,7 +221,9 @@ class SessionActor:
         except Exception as error:  # noqa: BLE001 - whatever it is, the supervision decides
             from exeunt.actors.turn import recovery
 
-            recovery.crashed(self, (handler, arguments), error)
+            begun = self.turn, self.host_batch
+            self.active, self.turn, self.host_batch, self.clear = active, turn, host_batch, clear
+            recovery.crashed(self, (handler, arguments), error, begun)
 
     # --- What a handler collects ---------------------------------------------------------------------------
 
@@ -245,22 +250,40 @@ class SessionActor:
 
     def wake(self, waiter: Waiter, result: "outcome.Outcome[Any]") -> None:
         """Give *waiter* its value when the handler has returned."""
-        self._wakeups.append((waiter, result))
+        self._wakeups.append((waiter, result, None))
 
-    def discard(self) -> list[Waiter]:
-        """Forget what a handler that raised had collected; return whom it would have woken."""
-        lost = [waiter for waiter, _ in self._wakeups]
+    def reply(self, message_id: str, result: "outcome.Outcome[Any]") -> None:
+        """Give who waits for the reply to a message, if anybody does, the reply or the error."""
+        waiter = self.waiters.pop(message_id, None)
+        if waiter is not None:
+            self._wakeups.append((waiter, result, message_id))
+
+    def discard(self) -> "list[tuple[Waiter, outcome.Outcome[Any]]]":
+        """Forget what a handler that raised had collected; return whom it wanted to wake, and with what.
+
+        Who waits for a reply is not among them: they go on waiting.
+        """
+        others = []
+        for waiter, result, message_id in self._wakeups:
+            if message_id is None:
+                others.append((waiter, result))
+            else:
+                self.waiters[message_id] = waiter
         self._collected.clear()
         self._persisted.clear()
         self._wakeups.clear()
         self._starts.clear()
-        return lost
+        return others
 
     def put_back(self, entry: Entry) -> None:
         """Queue *entry* as the next one."""
         if self._inbox is None:
             self._inbox = deque()
         self._inbox.appendleft(entry)
+
+    def inbox(self) -> tuple[Entry, ...]:
+        """Return what has queued."""
+        return tuple(self._inbox or ())
 
     def take_inbox(self) -> list[Entry]:
         """Remove and return what has queued."""
@@ -275,7 +298,7 @@ class SessionActor:
         wakeups, starts = self._wakeups, self._starts
         if wakeups:
             self._wakeups = []
-            for waiter, result in wakeups:
+            for waiter, result, _ in wakeups:
                 waiter.resolve(result)
         if starts:
             self._starts = []

@@ -39,13 +39,20 @@ def accept(actor: SessionActor, call: HostCall) -> None:
     turns.begin_next(actor)
 
 
+def put_back(actor: SessionActor, call: HostCall) -> None:
+    """Let a call wait again whose beginning did not get into the log."""
+    if actor.host_calls is None:
+        actor.host_calls = deque()
+    actor.host_calls.appendleft(call)
+
+
 def begin(actor: SessionActor, host_call: HostCall) -> None:
     """Run a call now."""
     call_id = f"call_{actor.new_id()}"
     request = ToolCall(call_id, host_call.name, host_call.arguments_json)
     call = Call(actor, None, request, 0, actor.host.clock.now())
     actor.host_batch = Batch([call])
-    actor.host_batch.waiter = host_call.waiter
+    actor.host_batch.host_call = host_call
     batches.emit_start(actor, call)
     batches.start_ready(actor, actor.host_batch)
 
@@ -55,8 +62,8 @@ def close(actor: SessionActor, batch: Batch) -> None:
     cleared = batches.settle_held(actor, batch)
     actor.host_batch = None
     (call,) = batch.calls
-    if batch.waiter is not None:
-        actor.wake(batch.waiter, outcome.Value(_outcome(call, batch)))
+    if batch.host_call is not None:
+        actor.wake(batch.host_call.waiter, outcome.Value(_outcome(call, batch)))
     if cleared:
         clears.commit(actor, None, TurnEndReason.CONTEXT_CLEARED, None)
     else:

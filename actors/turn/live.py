@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from exeunt.actors.activities.activity import Activity
     from exeunt.actors.activities.tool_call import Call
     from exeunt.actors.callers import Caller
+    from exeunt.actors.turn.host_calls import HostCall
     from exeunt.actors.turn.actor import SessionActor
 
 
@@ -76,8 +77,8 @@ class Batch:
     terminal_text: str = ""
     text: str = ""
     """The last result that was written."""
-    waiter: Waiter | None = None
-    """The task of the host that waits for its call."""
+    host_call: HostCall | None = None
+    """What the host asked for, where it is a call of the host."""
 
     def __init__(self, calls: "list[Call]") -> None:
         self.calls = calls

@@ -14,6 +14,7 @@ from exeunt.actors.activities.call_end import INTERRUPTED_TEXT
 from exeunt.actors.errors import SessionFailed, TurnInterrupted
 from exeunt.actors.events import (
     AssistantTurnEnd,
+    AssistantTurnStart,
     DeadLetter,
     MessageAccepted,
     MessageDropped,
@@ -21,6 +22,7 @@ from exeunt.actors.events import (
     PermissionCompleted,
     SessionIdle,
     SessionRestarted,
+    SessionWarning,
     ToolExecutionComplete,
     TurnEnd,
 )
@@ -28,10 +30,11 @@ from exeunt.actors.events import (
     SessionFailed as SessionFailedEvent,
 )
 from exeunt.actors.outcomes import Outcome, TurnEndReason
+from exeunt.actors.session.replies import AbortReceipt
 from exeunt.actors.state import SessionState
 from exeunt.actors.turn import aborts, clears, host_calls, parking, turns
 from exeunt.actors.turn.actor import Entry, SessionActor, fault
-from exeunt.actors.turn.live import Turn, Waiter
+from exeunt.actors.turn.live import Batch, Turn, Waiter
 
 logger = logging.getLogger("exeunt.actors")
 
@@ -48,7 +51,7 @@ class Wreck:
         self.clear: clears.StagedClear | None = actor.clear
         self.lost: list[Waiter] = []
         """Whom the handler that raised would have woken: what it had to say is void, and they wait for it."""
-        self.stopping = actor.status == "stopping"
+        self.stopping = actor.status in ("stopping", "closed")
         for waiter in lost:
             if isinstance(waiter, clears.StagedClear):
                 self.clear = waiter
@@ -57,33 +60,38 @@ class Wreck:
 
     def inherit(self, before: "Wreck") -> None:
         """Take over what *before* has left, which nobody was told yet."""
-        self.turn = self.turn or before.turn
-        self.host_batch = self.host_batch or before.host_batch
-        self.clear = self.clear or before.clear
+        self.turn = before.turn
+        self.host_batch = before.host_batch
+        self.clear = before.clear
         self.lost.extend(before.lost)
         self.stopping = self.stopping or before.stopping
 
 
-def crashed(actor: SessionActor, entry: Entry | None, cause: Exception, before: Wreck | None = None) -> None:
-    """A handler raised: ask the supervision whether and when the actor may start again.
+def crashed(
+    actor: SessionActor, entry: Entry, cause: Exception, begun: tuple[Turn | None, Batch | None]
+) -> None:
+    """The handler of *entry* raised: ask the supervision whether and when the actor may start again.
 
-    *before* is what an earlier crash left, whose restart is what failed.
+    *begun* is what the handler would have left at work; the actor has again what was before.
     """
     logger.error("session %s: handler %s raised", actor.id, _name(entry), exc_info=cause)
+    handler, arguments = entry
     # Those that the entry brings along it will wake when it is tried again.
-    lost = [waiter for waiter in actor.discard() if entry is None or waiter not in entry[1]]
-    wreck = Wreck(actor, cause, lost)
-    if before is not None:
-        wreck.inherit(before)
-    _fence_all(actor)
+    wreck = Wreck(actor, cause, [waiter for waiter in actor.discard() if waiter not in arguments])
+    if handler is recover:
+        wreck.inherit(arguments[0])
+    _fence_all(actor, {actor.turn, begun[0]}, {actor.host_batch, begun[1]})
+    if begun[1] is not None and begun[1] is not actor.host_batch and handler is not host_calls.accept:
+        assert begun[1].host_call is not None
+        host_calls.put_back(actor, begun[1].host_call)
     actor.turn = None
     actor.host_batch = None
     actor.aftermath = None
     actor.clear = None
     actor.epoch += 1
     actor.status = "restarting"
-    again = entry is not None and entry[0] is not fault
-    if entry is not None and again:
+    again = handler not in (fault, recover)
+    if again:
         actor.put_back(entry)
     delay = actor.host.supervision.crashed(actor, cause)
     if delay is None:
@@ -106,23 +114,24 @@ class _Restart:
         actor = self.actor
         if actor.status != "restarting":
             return
-        try:
-            _rebuild(actor)
-            actor.status = "stopping" if self.wreck.stopping else "live"
-            _recovered(actor, self.wreck)
-            actor.apply()
-        except Exception as error:  # noqa: BLE001 - the restart itself may fail, and counts as a crash
-            crashed(actor, None, error, self.wreck)
-            return
+        actor.status = "stopping" if self.wreck.stopping else "live"
+        actor.put_back((recover, (self.wreck,)))
         actor.drain()
+        if actor.status in ("live", "stopping"):
+            # Only now: what came during the back-off is older than the idle.
+            actor.put(_go_on, self.wreck)
 
 
-def _fence_all(actor: SessionActor) -> None:
+def _fence_all(actor: SessionActor, at_work: set[Turn | None], batches: set[Batch | None]) -> None:
     """Cancel what runs, and decide that nothing of it counts any more."""
-    turn = actor.turn
-    activities: list[Any] = [actor.aftermath, None if turn is None else turn.activity]
-    if actor.batch is not None:
-        activities.extend(call for call in actor.batch.calls if call.started)
+    activities: list[Any] = [actor.aftermath]
+    for turn in at_work:
+        if turn is not None:
+            activities.append(turn.activity)
+            batches.add(turn.batch)
+            parking.leave_slot(actor, turn)
+    for batch in batches:
+        activities.extend(call for call in (() if batch is None else batch.calls) if call.started)
     for activity in activities:
         if activity is not None and not activity.done:
             activity.cause = activity.cause or "interrupted"
@@ -130,8 +139,6 @@ def _fence_all(actor: SessionActor) -> None:
             if activity.scope is not None:
                 actor.host.fenced.add(activity)
                 activity.scope.cancel()
-    if turn is not None:
-        parking.leave_slot(actor, turn)
 
 
 def _rebuild(actor: SessionActor) -> None:
@@ -142,28 +149,37 @@ def _rebuild(actor: SessionActor) -> None:
     actor.origin = Origin.fresh(parent, actor.state.seq + 1)
 
 
-def _recovered(actor: SessionActor, wreck: Wreck) -> None:
-    """Close what the log shows as open, tell the waiters, and go on with the queue."""
+def recover(actor: SessionActor, wreck: Wreck) -> None:
+    """Make the state from the log, close what that shows as open, and tell the waiters."""
+    _rebuild(actor)
     actor.emit(SessionRestarted, actor.epoch, f"{type(wreck.cause).__name__}: {wreck.cause}")
-    close_open_work(actor, wreck.turn)
+    close_open_work(actor, wreck.turn, wreck.host_batch)
     if wreck.clear is not None:
         clears.interrupted(actor, wreck.clear)
     text = "the session's actor was restarted in the middle of the turn"
     _tell(actor, wreck, TurnInterrupted(text, session_id=actor.id))
     seed = actor.context.unanswered_seed
-    if seed is not None and wreck.turn is not None and wreck.turn.seed is not None and not wreck.stopping:
+    if seed is not None and wreck.turn is not None and wreck.turn.delivery == "seed" and not wreck.stopping:
         # Committed is committed: the seed waited for its hooks or its slot, and its turn runs now. The log decides:
-        # what crashed may have been the commit.
+        # what crashed may have been the commit, or the handler that had taken the seed in.
         turns.begin_seeded(actor, seed, None)
-    else:
+
+
+def _go_on(actor: SessionActor, wreck: Wreck) -> None:
+    """Go on with the queue, which holds by now what came during the back-off."""
+    if actor.turn is None and actor.host_batch is None and actor.aftermath is None:
         turns.after_turn(actor)
+    error = TurnInterrupted("the session's actor was restarted", session_id=actor.id)
+    for waiter in wreck.lost:
+        # The first that a waiter is told counts: those of a stop have been told.
+        actor.wake(waiter, outcome.Error(error))
 
 
-def close_open_work(actor: SessionActor, turn: Turn | None) -> None:
+def close_open_work(actor: SessionActor, turn: Turn | None, host_batch: Batch | None = None) -> None:
     """Give every open call, step and turn of the log its end: `interrupted`."""
     state = actor.state
-    if turn is not None and turn.batch is not None:
-        for call in turn.batch.calls:
+    for batch in (None if turn is None else turn.batch, host_batch):
+        for call in () if batch is None else batch.calls:
             if call.asking is not None:
                 actor.emit(PermissionCompleted, call.asking, call.call.id, "cancelled")
     now = actor.host.clock.wall()
@@ -183,7 +199,10 @@ def close_open_work(actor: SessionActor, turn: Turn | None) -> None:
     if step is not None:
         actor.emit(AssistantTurnEnd, step.turn_id, step.step)
     if state.turn_id is not None:
-        steps = 0 if step is None else step.step + 1
+        steps = sum(
+            isinstance(event, AssistantTurnStart) and event.turn_id == state.turn_id
+            for event in actor.log.read()
+        )
         duration = 0.0 if turn is None else actor.host.clock.now() - turn.started
         generation = state.context.generation
         reason = TurnEndReason.INTERRUPTED
@@ -193,21 +212,17 @@ def close_open_work(actor: SessionActor, turn: Turn | None) -> None:
 
 def _tell(actor: SessionActor, wreck: Wreck, error: Exception) -> None:
     """Wake whoever waited for the work that is gone."""
-    turn = wreck.turn
-    if turn is not None:
-        for message_id in turn.message_ids:
-            waiter = actor.waiters.pop(message_id, None)
-            if waiter is not None:
-                actor.wake(waiter, outcome.Error(error))
-        if turn.abort_waiters:
-            aborts.answer(actor, turn)
-    if wreck.host_batch is not None and wreck.host_batch.waiter is not None:
-        actor.wake(wreck.host_batch.waiter, outcome.Error(error))
+    waiting = {item.message_id for item in actor.state.pending()}
+    waiting.update(arguments[0] for handler, arguments in actor.inbox() if handler is turns.accept)
+    for message_id in [other for other in actor.waiters if other not in waiting]:
+        actor.reply(message_id, outcome.Error(error))
+    if wreck.turn is not None and wreck.turn.abort_waiters:
+        aborts.answer(actor, wreck.turn)
+    if wreck.host_batch is not None and wreck.host_batch.host_call is not None:
+        actor.wake(wreck.host_batch.host_call.waiter, outcome.Error(error))
     if wreck.clear is not None:
         # Only where it could not be logged: the first that a waiter is told counts.
         actor.wake(wreck.clear, outcome.Error(error))
-    for waiter in wreck.lost:
-        actor.wake(waiter, outcome.Error(error))
 
 
 def _give_up(actor: SessionActor, wreck: Wreck, again: bool) -> None:
@@ -220,7 +235,7 @@ def _give_up(actor: SessionActor, wreck: Wreck, again: bool) -> None:
     entries = actor.take_inbox()
     try:
         _rebuild(actor)
-        close_open_work(actor, wreck.turn)
+        close_open_work(actor, wreck.turn, wreck.host_batch)
         if wreck.clear is not None:
             clears.interrupted(actor, wreck.clear)
         for position, entry in enumerate(entries):
@@ -238,8 +253,14 @@ def _give_up(actor: SessionActor, wreck: Wreck, again: bool) -> None:
         logger.exception("session %s: its failure could not be logged", actor.id)
         wreck.lost.extend(actor.discard())
         actor.status = "failed"
+        for entry in entries:
+            actor.emit(DeadLetter, _name(entry), "session_failed")
+        # Shown, if not logged: streams end with it.
+        actor.emit(SessionWarning, "session_failed", text)
     _tell(actor, wreck, error)
     _wake_all(actor, entries, error)
+    for waiter in wreck.lost:
+        actor.wake(waiter, outcome.Error(error))
     actor.apply()
     actor.host.supervision.ended(actor)
 
@@ -255,22 +276,25 @@ def _dead_letter(actor: SessionActor, entry: Entry, cause: str) -> None:
 
 
 def _wake_all(actor: SessionActor, entries: list[Entry], error: Exception) -> None:
-    for waiter in actor.waiters.values():
-        actor.wake(waiter, outcome.Error(error))
-    actor.waiters = {}
+    for message_id in list(actor.waiters):
+        actor.reply(message_id, outcome.Error(error))
     host_calls.fail_waiting(actor, error)
     for waiter in actor.stop_waiters or ():
         actor.wake(waiter, outcome.Value(None))
-    for _, arguments in entries:
+    for handler, arguments in entries:
         for argument in arguments:
             if isinstance(argument, Waiter):
-                actor.wake(argument, outcome.Error(error))
+                # Who asked for an end has it.
+                ended = handler in _ENDED
+                actor.wake(argument, outcome.Value(_ENDED[handler]) if ended else outcome.Error(error))
             elif isinstance(argument, host_calls.HostCall):
                 actor.wake(argument.waiter, outcome.Error(error))
 
 
-def _name(entry: Entry | None) -> str:
-    if entry is None:
-        return "restart"
+_ENDED: dict[Any, AbortReceipt | None] = {aborts.stop: None, aborts.abort: AbortReceipt(None, (), 0)}
+"""What is told to who asked for an end, where nothing was left to end."""
+
+
+def _name(entry: Entry) -> str:
     handler, arguments = entry
     return str(arguments[0]) if handler is fault else handler.__name__.strip("_")

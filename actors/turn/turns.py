@@ -216,9 +216,7 @@ def _drop_blocked(actor: SessionActor, message_id: str, reason: str) -> None:
 def drop(actor: SessionActor, message_id: str, cause: str, error: Exception) -> None:
     """End an accepted message that will never be answered; who waits for it gets *error*."""
     actor.emit(MessageDropped, message_id, cause)
-    waiter = actor.waiters.pop(message_id, None)
-    if waiter is not None:
-        actor.wake(waiter, outcome.Error(error))
+    actor.reply(message_id, outcome.Error(error))
 
 
 # --- Steps ---------------------------------------------------------------------------------------------------
@@ -352,10 +350,9 @@ def _answer_waiters(actor: SessionActor, turn: Turn, reason: TurnEndReason, erro
     if not actor.waiters:
         return
     for message_id in turn.message_ids:
-        waiter = actor.waiters.pop(message_id, None)
-        if waiter is not None:
+        if message_id in actor.waiters:
             # One each: an outcome can be unwrapped once.
-            actor.wake(waiter, _result(actor, turn, reason, error))
+            actor.reply(message_id, _result(actor, turn, reason, error))
 
 
 def _result(

@@ -1,7 +1,6 @@
 """The commands and their options. What they do is imported when they run."""
 
 import gc
-import sys
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from pathlib import Path
@@ -12,16 +11,18 @@ import typer
 from exeunt.cli import GC_THRESHOLDS
 
 MOST_SESSIONS = 100_000
-"""More than one process can serve in the time that the demo may take."""
+"""More than two cores can play in the time that the demo may take."""
 
 app = typer.Typer(
-    name="exeunt",
-    help="A session host for agent backends: thousands of supervised sessions in one process.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+def _default(text: str) -> str:
+    return f"[dim]\\[default: {text}][/dim]"
 
 
 def _print_version(wanted: bool) -> None:
@@ -31,12 +32,124 @@ def _print_version(wanted: bool) -> None:
 
 
 @app.callback()
-def options(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version and exit.")
+def exeunt(
+    _: Annotated[
+        bool,
+        typer.Option("--version", metavar="", callback=_print_version, is_eager=True, help="Show the version."),
     ] = False,
 ) -> None:
-    """Options of all commands."""
+    """A session host for agent backends: thousands of supervised sessions in one process."""
 
 
-app.registered_callback.help = app.info.help if app.registered_callback else None
+@app.command()
+def demo(
+    sessions: Annotated[
+        int, typer.Option("--sessions", "-n", min=1, max=MOST_SESSIONS, metavar="N", help="Sessions at once.")
+    ] = 2_000,
+    seed: Annotated[int, typer.Option(metavar="N", help="Another number, another evening.")] = 1,
+    port: Annotated[
+        int | None,
+        typer.Option(min=0, max=65_535, metavar="N", help=f"Port for the metrics. {_default('9464, or a free one')}"),
+    ] = None,
+    leave: Annotated[bool, typer.Option("--exit", metavar="", help="Leave after the report.")] = False,
+) -> None:
+    """See a host at work; needs no model, no key and no network.
+
+    Thousands of sessions at once talk with a scripted model.
+    Tools succeed, fail, time out and are denied; contexts are cleared;
+    turns are steered and aborted; two actors crash.
+
+    After half a minute a report says how it ended and whether each promise
+    was kept (status 1 if not). On a terminal, the metrics can then be scraped
+    until Ctrl-C.
+    """
+    from rich.console import Console
+
+    from exeunt.demo import DemoOptions, run_demo
+
+    chosen = DemoOptions(sessions=sessions, seed=seed, port=port, leave=leave)
+    _run(run_demo, chosen, Console())
+
+
+_MODEL = "Which model"
+
+
+@app.command()
+def chat(
+    local: Annotated[
+        bool,
+        typer.Option("--local", metavar="", help="A small model on this machine.", rich_help_panel=_MODEL),
+    ] = False,
+    gguf: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="The model in this GGUF file.", rich_help_panel=_MODEL)
+    ] = None,
+    base_url: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="An OpenAI-compatible API, such as https://api.openai.com/v1.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The model at that API.", rich_help_panel=_MODEL)
+    ] = None,
+    api_key_env: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VAR",
+            help=f"Variable with the key. {_default('EXEUNT_API_KEY, then OPENAI_API_KEY')}",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    system: Annotated[str | None, typer.Option(metavar="TEXT", help="The system message.")] = None,
+) -> None:
+    """Talk with a model.
+
+    Choose one: --local, --gguf PATH, or --base-url URL --model NAME.
+
+    Each line is a message; one that is typed during an answer steers it.
+    /clear PROMPT starts a new context, /help lists the other commands.
+    Ctrl-C aborts the answer, a second one leaves.
+
+    Lines may also come through a pipe: the answers go to the standard output,
+    and the status is 1 if a message got none.
+    """
+    from exeunt.cli.chat import WrongChoice, choose_model, run_chat
+
+    try:
+        source = choose_model(local=local, gguf=gguf, base_url=base_url, model=model, api_key_env=api_key_env)
+    except WrongChoice as wrong:
+        raise typer.BadParameter(str(wrong), param_hint=wrong.options) from None
+    _run(run_chat, source, system)
+
+
+@app.command()
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.")] = False,
+) -> None:
+    """Say what is installed and what works here.
+
+    The status is 1 if Exeunt cannot run.
+    """
+    from exeunt.cli.doctor import run_doctor
+
+    _run(run_doctor, as_json)
+
+
+def _run(command: Callable[..., Awaitable[int]], *arguments: Any) -> NoReturn:
+    """Run *command* in trio; exit with the status that it returns. Raises what it raises, out of its groups."""
+    import trio
+
+    gc.set_threshold(*GC_THRESHOLDS)
+    try:
+        status = trio.run(command, *arguments)
+    except BaseExceptionGroup as group:
+        raise _lone(group) from None
+    raise typer.Exit(status)
+
+
+def _lone(error: BaseException) -> BaseException:
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        error = error.exceptions[0]
+    return error

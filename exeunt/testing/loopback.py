@@ -62,7 +62,7 @@ class LoopbackTransport:
     async def request(self, method: str, params: Mapping[str, Any], /) -> Mapping[str, Any]:
         """Serve a request. See `SessionTransport.request`."""
         self.requests.append((method, dict(params)))
-        async with self._line():
+        async with self.line():
             await trio.sleep(self.delay)
             if self._planned:
                 planned: Mapping[str, Any] | Exception = self._planned.popleft()
@@ -80,7 +80,7 @@ class LoopbackTransport:
     async def subscribe(self, params: Mapping[str, Any], /) -> "LoopbackStream":
         """Begin a stream of events. See `SessionTransport.subscribe`."""
         self.requests.append(("subscribe", dict(params)))
-        async with self._line():
+        async with self.line():
             await trio.sleep(self.delay)
             try:
                 session = self.host.get_session(params["session_id"])
@@ -101,9 +101,9 @@ class LoopbackTransport:
             CALLER.reset(token)
 
     @asynccontextmanager
-    async def _line(self) -> AsyncGenerator[None]:
-        """Carry something; the block is left early, without an error, when the line breaks."""
-        with trio.CancelScope() as scope:
+    async def line(self) -> AsyncGenerator[None]:
+        """Carry something in the block, which is left early and without an error when the line breaks."""
+        with trio.CancelScope() as scope:  # noqa: ASYNC100 - the block that it carries has them
             if not self._connected:
                 scope.cancel()
             self._open.add(scope)
@@ -123,7 +123,7 @@ class LoopbackStream:
 
     async def receive(self) -> Mapping[str, Any] | None:
         """Return the next frame. See `FrameStream.receive`."""
-        async with self._transport._line():
+        async with self._transport.line():
             await trio.sleep(self._transport.delay)
             if self._events is None:
                 return self._refusal

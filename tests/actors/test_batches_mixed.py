@@ -187,6 +187,7 @@ async def test_a_result_is_logged_when_it_settles_not_when_the_batch_does(autoju
         assert await outcomes(session) == [("read", "success")]
         assert session.statistics().in_flight == ("gate",)
         gate.open()
+        await wait_all_tasks_blocked()
     model.verify()
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from exeunt import NoToolCallInFlight, ToolInvocation, TurnAborted, tool
 from exeunt.actors.events import ToolResultStale, UserMessage
@@ -173,7 +173,7 @@ async def test_what_a_fenced_handler_sends_is_an_ordinary_message(autojump_clock
         session = await open_session(host, model, stuck)
         await session.send_and_wait("go")
         await done.wait()
-        await trio.testing.wait_all_tasks_blocked()
+        await wait_all_tasks_blocked()
 
         assert model.requests[2].contents[-1] == "finished after all"
         assert [message.delivery for message in await logged(session, UserMessage)] == ["idle", "idle"]
@@ -221,7 +221,7 @@ async def test_a_fenced_handler_may_not_clear_even_while_another_call_is_in_flig
         await trio.sleep(6)
         assert session.statistics().in_flight == ("gate",)
         gate.open()
-        await trio.testing.wait_all_tasks_blocked()
+        await wait_all_tasks_blocked()
 
         assert len(refused) == 1
         assert session.statistics().generation == 0
@@ -235,7 +235,7 @@ async def test_a_stuck_handler_keeps_its_slot_until_it_ends(autojump_clock: Mock
         session = await open_session(host, model, tool("stuck", timeout=2)(Shielded(10)))
         await session.send_and_wait("go")
 
-        assert host.statistics().tools.in_use == 1
+        assert host.statistics().tools.running == 1
         await trio.sleep(10)
-        assert host.statistics().tools.in_use == 0
+        assert host.statistics().tools.running == 0
     model.verify()

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from exeunt import ApproveOnce, HostOptions, Waits, tool
 from exeunt.actors.events import HookEnd, PermissionCompleted, PermissionRequested, ToolResultStale
@@ -240,9 +240,9 @@ async def test_a_call_that_waits_too_long_for_a_slot_says_so(autojump_clock: Moc
         }
         assert await outcomes(second) == [("read", "timeout")]
         gate.open()
-        await trio.testing.wait_all_tasks_blocked()
+        await wait_all_tasks_blocked()
         assert await outcomes(first) == [("gate", "success")]
-        assert host.statistics().tools.in_use == 0
+        assert host.statistics().tools.running == 0
     model.verify()
 
 
@@ -269,8 +269,9 @@ async def test_an_approved_call_asks_before_it_waits_for_a_slot(autojump_clock: 
         session = await open_session(host, model, tool("gate")(gate), read, on_permission_request=approve)
         await session.send("go")
         await gate.entered()
-        await trio.testing.wait_all_tasks_blocked()
+        await wait_all_tasks_blocked()
 
         assert [e.tool_name for e in await logged(session, PermissionRequested)] == ["gate", "read"]
         gate.open()
+        await wait_all_tasks_blocked()
     model.verify()

@@ -435,6 +435,14 @@ async def test_a_turn_gives_its_slot_back_while_it_waits_for_a_remote_session(au
 # --- Frames --------------------------------------------------------------------------------------------------
 
 
+def _approved(request: object, invocation: object) -> str:
+    return "approved"
+
+
+def _better(data: object, invocation: object) -> dict[str, str]:
+    return {"modified_prompt": "better"}
+
+
 async def test_every_event_of_a_session_survives_json(autojump_clock: None) -> None:
     model = ScriptedModel([[say("I look"), call("gate")], fail("rate_limited", retry=True), say("ünï\ud83d")])
     gate = Gate()
@@ -444,8 +452,8 @@ async def test_every_event_of_a_session_survives_json(autojump_clock: None) -> N
         session = await host.create_session(
             model=model,
             tools=[tool(name="gate")(gate)],
-            on_permission_request=lambda request, invocation: "approved",
-            on_user_prompt_submitted=lambda data, invocation: {"modified_prompt": "better"},
+            on_permission_request=_approved,
+            on_user_prompt_submitted=_better,
         )
         session.on(seen.append)
         await session.send_and_wait("hello")

@@ -24,8 +24,9 @@ class PoolLimits:
     """How many connections one pool may hold."""
 
     max_connections: int = attrs.field(default=1000, validator=whole_number(1))
-    """In use and idle together. One call more waits, up to `Timeouts.pool`, first come first served. As
-    many as a server process commonly takes; a process that may open 1,024 files only should raise that."""
+    """In use and idle together. One call more waits, up to `Timeouts.pool`, first come first served. A
+    thousand streams of twenty pieces a second keep half a core busy; more are for another process. Each takes a
+    file, of which a process may often open 1,024: raise that."""
     max_idle: int = attrs.field(default=200, validator=whole_number(0))
     """Kept open for the next call. The one idle for longest goes first."""
     idle_expiry: float = attrs.field(default=30.0, validator=positive_seconds)
