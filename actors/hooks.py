@@ -7,7 +7,7 @@ a `hook.end` with the error and is otherwise ignored.
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 
@@ -34,7 +34,8 @@ class _Fields(Mapping[str, Any]):
         return len(self._names())
 
     def _names(self) -> tuple[str, ...]:
-        return tuple(field.name for field in attrs.fields(type(self)))  # type: ignore[misc]
+        fields: tuple[attrs.Attribute[Any], ...] = attrs.fields(cast("Any", type(self)))
+        return tuple(field.name for field in fields)
 
 
 @attrs.frozen(kw_only=True, eq=False)

@@ -6,7 +6,7 @@ a request are the events of the log themselves, read through the `Message` proto
 
 import enum
 from collections.abc import AsyncIterator, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 import msgspec
 
@@ -31,11 +31,12 @@ class ToolCall(msgspec.Struct, frozen=True, gc=False):
         """The arguments, decoded: a new `dict`, or the raw text where that is not the JSON of an object."""
         if not self.arguments_json.strip():
             return {}
+        value: Any
         try:
             value = msgspec.json.decode(self.arguments_json)
         except (msgspec.DecodeError, RecursionError):
             return self.arguments_json
-        return value if isinstance(value, dict) else self.arguments_json
+        return cast("Any", value) if isinstance(value, dict) else self.arguments_json
 
 
 class Message(Protocol):

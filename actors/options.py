@@ -57,6 +57,19 @@ class RetryPolicy:
     """Share of the delay that is random, so that sessions that failed together do not return together."""
 
 
+def _label(model: ModelClient, attribute: str) -> str:
+    name = getattr(model, attribute, None)
+    return name if isinstance(name, str) else type(model).__name__
+
+
+def _model_label(options: "SessionOptions") -> str:
+    return _label(options.model, "model")
+
+
+def _provider_label(options: "SessionOptions") -> str:
+    return _label(options.model, "provider")
+
+
 @attrs.frozen(kw_only=True)
 class SessionOptions:
     """Everything that the embedding program gives a session, and gives it anew when it is resumed."""
@@ -79,23 +92,12 @@ class SessionOptions:
     """What becomes of the other calls of a batch when one of them clears the context."""
     max_consecutive_clears: int = attrs.field(default=16, validator=_count)
     """Turns in a row that take in nothing and do nothing but clear, before a clear is refused."""
-    model_name: str = attrs.field(init=False)
+    model_name: str = attrs.field(init=False, default=attrs.Factory(_model_label, takes_self=True))
     """What the model client calls its model (`model`), or the name of its class."""
-    provider_name: str = attrs.field(init=False)
+    provider_name: str = attrs.field(
+        init=False, default=attrs.Factory(_provider_label, takes_self=True)
+    )
     """What it calls its provider (`provider`), or the name of its class."""
-
-    @model_name.default
-    def _model_name(self) -> str:
-        return _label(self.model, "model")
-
-    @provider_name.default
-    def _provider_name(self) -> str:
-        return _label(self.model, "provider")
-
-
-def _label(model: ModelClient, attribute: str) -> str:
-    name = getattr(model, attribute, None)
-    return name if isinstance(name, str) else type(model).__name__
 
 
 def limits_from(value: Limits | Mapping[str, Any] | None) -> Limits:

@@ -1,7 +1,7 @@
 """Approvals: what a permission handler is asked and may answer."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import attrs
 
@@ -73,11 +73,16 @@ def to_decision(answer: Any) -> PermissionDecision:
     """
     if isinstance(answer, PermissionDecision):
         return answer
-    kind = answer.get("kind") if isinstance(answer, Mapping) else getattr(answer, "kind", answer)
-    feedback = answer.get("feedback") if isinstance(answer, Mapping) else getattr(answer, "feedback", None)
+    kind, feedback = _field(answer, "kind", answer), _field(answer, "feedback", None)
     decision = _BY_KIND.get(kind) if isinstance(kind, str) else None
     if decision is None:
         raise InvalidConfiguration(
             f"a permission handler answered {answer!r}; it must answer one of {', '.join(_BY_KIND)}"
         )
     return Reject(feedback) if decision is Reject else decision()
+
+
+def _field(answer: Any, name: str, default: Any) -> Any:
+    if isinstance(answer, Mapping):
+        return cast("Mapping[str, Any]", answer).get(name)
+    return getattr(answer, name, default)

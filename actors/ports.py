@@ -13,16 +13,19 @@ if TYPE_CHECKING:
     from exeunt.actors.turn.actor import SessionActor
 
 
+class Reading(Protocol):
+    """Reads a clock."""
+
+    def __call__(self) -> float: ...
+
+
 class Clock(Protocol):
     """Two clocks: one for the log, one for durations."""
 
-    def wall(self) -> float:
-        """Seconds since the epoch."""
-        ...
-
-    def now(self) -> float:
-        """Seconds of a clock that never goes back, as fast as the one that trio's deadlines use."""
-        ...
+    wall: Reading
+    """Gives the seconds since the epoch."""
+    now: Reading
+    """Gives the seconds of a clock that never goes back, as fast as the one that trio's deadlines use."""
 
 
 class SessionLog(Protocol):
@@ -52,18 +55,8 @@ class SessionLog(Protocol):
 class Observer(Protocol):
     """Is told of every event, once, after it was logged."""
 
-    def __call__(self, session_id: str, events: "Sequence[Event]", /) -> None:
+    def __call__(self, session_id: str, events: "Sequence[Event]", /) -> object:
         """Take the events of one handler run. What it raises is logged and counted, never a crash."""
-        ...
-
-
-class Ticket(Protocol):
-    """Somebody who wants a slot."""
-
-    tenant: str
-
-    def granted(self) -> None:
-        """Called, without waiting, when a slot is theirs that they had to queue for."""
         ...
 
 
@@ -74,11 +67,11 @@ class Slots(Protocol):
         """Take a place, or queue for one and return `False`."""
         ...
 
-    def release(self, ticket: Any, /) -> None:
+    def release(self, ticket: Any, /) -> object:
         """Give a place back."""
         ...
 
-    def withdraw(self, ticket: Any, /) -> None:
+    def withdraw(self, ticket: Any, /) -> object:
         """Leave the queue."""
         ...
 
@@ -114,17 +107,29 @@ class Supervision(Protocol):
 class Host(Protocol):
     """What one host offers to all of its actors."""
 
-    clock: Clock
-    timers: "Timers"
-    workers: "Workers"
-    turn_slots: TurnSlots
-    tool_slots: Slots
-    supervision: Supervision
-    observers: list[Observer]
-    threads: "trio.CapacityLimiter"
-    """Bounds the worker threads of synchronous handlers."""
-    fenced: "set[Activity]"
-    """Activities whose result was decided without their task, until that comes back."""
+    @property
+    def clock(self) -> Clock: ...
+    @property
+    def timers(self) -> "Timers": ...
+    @property
+    def workers(self) -> "Workers": ...
+    @property
+    def turn_slots(self) -> TurnSlots: ...
+    @property
+    def tool_slots(self) -> Slots: ...
+    @property
+    def supervision(self) -> Supervision: ...
+    @property
+    def observers(self) -> "list[Observer]": ...
+    @property
+    def threads(self) -> "trio.CapacityLimiter":
+        """Bounds the worker threads of synchronous handlers."""
+        ...
+
+    @property
+    def fenced(self) -> "set[Activity]":
+        """Activities whose result was decided without their task, until that comes back."""
+        ...
 
     def subscriber_failed(self, session_id: str, callback: Callable[..., object], cause: Exception) -> None:
         """Log and count an exception of an observer or of a subscriber's callback."""

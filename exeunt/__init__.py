@@ -127,6 +127,7 @@ from exeunt.supervisor.options import (
 from exeunt.supervisor.statistics import (
     HostStatistics,
 )
+from exeunt.tuning import tune_garbage_collector
 
 __all__ = [
     "AbortReceipt",
@@ -221,4 +222,5 @@ __all__ = [
     "build_options",
     "open_host",
     "tool",
+    "tune_garbage_collector",
 ]

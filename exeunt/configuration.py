@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.hooks import NO_HOOKS, Hook, Hooks
@@ -118,7 +118,7 @@ def _shared_tool_set(tools: tuple[Tool[..., Any], ...]) -> ToolSet:
 
 
 def _system_message(value: Any) -> str | None:
-    text = value.get("content") if isinstance(value, Mapping) else value
+    text: Any = cast("Mapping[str, Any]", value).get("content") if isinstance(value, Mapping) else value
     if text is not None and not isinstance(text, str):
         raise InvalidConfiguration(f"system_message must be a text, not {value!r:.80}")
     return text

@@ -1,7 +1,8 @@
 """`open_host`: the door through which a trio program gets a host with metrics."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import trio
@@ -89,30 +90,70 @@ async def open_host(
     handlers have a second to clean up. Python cannot leave a task that shields itself from cancellation: the host
     waits for it, and names tool and session in the log every 5 s. Errors of the body are raised as they are.
     """
-    failure: Exception | None = None
-    async with trio.open_nursery() as outer:
-        async with trio.open_nursery() as nursery, open_supervisor(name="host") as services:
-            host = SessionHost(nursery, services, journal or MemoryJournal(), options or HostOptions(), session_options)
-            host.metrics = Metrics(registry)
-            host.metrics.attach(host.statistics)
-            host.observe(host.metrics.observe)
-            await services.start_child(ChildSpec("timers", host.timers.run))
+    failure: BaseException | None = None
+    timers, naming = _Outlasting(), _Outlasting()
+    try:
+        async with trio.open_nursery() as watch:
             try:
-                yield host
-            except Exception as error:  # noqa: BLE001 - raised again when the nurseries are left
-                failure = error
+                async with trio.open_nursery() as nursery, open_supervisor(name="host") as services:
+                    host: SessionHost | None = None
+                    try:
+                        chosen = options or HostOptions()
+                        host = SessionHost(nursery, services, journal or MemoryJournal(), chosen, session_options)
+                        host.metrics = Metrics(registry)
+                        host.metrics.attach(host.statistics)
+                        host.observe(host.metrics.observe)
+                        await services.start_child(ChildSpec("timers", timers.run, args=(host.timers.run,)))
+                        yield host
+                    except GeneratorExit:
+                        raise
+                    except BaseException as error:  # noqa: BLE001 - raised again when the nurseries are left
+                        failure = error
+                    if host is not None:
+                        with trio.CancelScope(shield=True):
+                            await host.close()
+                        watch.start_soon(naming.run, partial(_name_stuck, host))
+                    timers.end()
+                    nursery.cancel_scope.cancel()
+                if host is not None:
+                    host.metrics.detach()
             finally:
-                with trio.CancelScope(shield=True):
-                    await host.close()
-                host.metrics.detach()
-                nursery.cancel_scope.cancel()
-                outer.start_soon(_name_stuck, host)
-        outer.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
+                naming.end()
+                watch.cancel_scope.cancel()
+    except BaseException as ending:
+        # When the body failed, and what is around the host was cancelled meanwhile, the failure counts.
+        if failure is None or _without_cancellations(ending) is not None:
+            raise
+    try:
+        if failure is not None:
+            raise failure
+    finally:
+        del failure  # it holds this frame, and must not be held by it
+
+
+class _Outlasting:
+    """Runs something that the end of the host needs, also when what is around the host was cancelled."""
+
+    def __init__(self) -> None:
+        self._scope = trio.CancelScope()
+        self._needed = True
+
+    async def run(self, task: Callable[[], Awaitable[None]]) -> None:
+        with trio.CancelScope(shield=self._needed) as self._scope:
+            await task()
+
+    def end(self) -> None:
+        """Let a cancellation reach it."""
+        self._needed = self._scope.shield = False
 
 
 async def _name_stuck(host: SessionHost) -> None:
     while True:
         await trio.sleep(STUCK_REPORT_EVERY)
         logger.warning("the host waits for handlers that do not end: %s", "; ".join(host.stuck()))
+
+
+def _without_cancellations(error: BaseException) -> BaseException | None:
+    if isinstance(error, BaseExceptionGroup):
+        return error.split(trio.Cancelled)[1]
+    return None if isinstance(error, trio.Cancelled) else error

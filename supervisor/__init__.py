@@ -13,6 +13,9 @@ Reading order of the room:
 * `tree`: `Supervisor` and `open_supervisor`
 * `slots`: bounded slots, shared fairly between tenants (pure)
 * `admission`: which messages are taken in and which turns run (pure)
+* `journal`: where the logs of sessions live; `clock`: the host's clocks; `options`: its bounds
+* `supervision`: restarts of session actors
+* `statistics`: a look at a host; `host`: the host itself
 """
 
 from exeunt.supervisor.admission import Admission, AdmissionStatistics

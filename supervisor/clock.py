@@ -1,10 +1,11 @@
 """The host's clocks."""
 
 import time
-from collections.abc import Callable
 
 import trio
 from trio.testing import MockClock
+
+from exeunt.actors.ports import Reading
 
 
 class HostClock:
@@ -14,12 +15,13 @@ class HostClock:
     So the events of a test in virtual time lie as far apart as the time that passed in it.
     """
 
-    __slots__ = ("now", "wall")
+    now: Reading
+    wall: Reading
 
     def __init__(self) -> None:
         # Not trio.current_time: it looks its clock up at each call, which a turn would pay twelve times.
-        self.now: Callable[[], float] = time.perf_counter
-        self.wall: Callable[[], float] = time.time
+        self.now = time.perf_counter
+        self.wall = time.time
         if isinstance(trio.lowlevel.current_clock(), MockClock):
             self.now = trio.current_time
             offset = time.time() - trio.current_time()

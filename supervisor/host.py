@@ -23,7 +23,7 @@ from exeunt.actors.ports import Observer
 from exeunt.actors.session import RemoteSession, Session, SessionTransport
 from exeunt.actors.session.remote import ANSWER_TIMEOUT
 from exeunt.actors.timers import Timers
-from exeunt.actors.turn import aborts, birth
+from exeunt.actors.turn import aborts, birth, recovery
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Waiter
 from exeunt.supervisor.admission import Admission
@@ -112,6 +112,11 @@ class HostCore:
         while session_id in self._resuming:
             await self._resuming[session_id].wait()
         actor = self._actors.get(session_id)
+        if actor is not None and actor.status == "stopping":
+            waiter = Waiter()
+            actor.put(aborts.stop, actor.stop_reason, waiter)
+            await waiter.wait()
+            return await self.reopen_session(session_id, options, continue_pending_work=continue_pending_work)
         if actor is not None and actor.status not in ("closed", "failed"):
             await trio.lowlevel.checkpoint()
             if options is not None:
@@ -259,13 +264,18 @@ class HostCore:
         """End every session in order: turns are aborted, queues stay in the log. Bounded by the grace."""
         self._closing = True
         with trio.move_on_after(self.options.shutdown_grace):
-            waiters = []
+            waiters: list[Waiter] = []
             for actor in list(self._actors.values()):
                 waiter = Waiter()
                 waiters.append(waiter)
                 actor.put(aborts.stop, "host", waiter)
+                if actor.restart is not None:
+                    # There is no time for its back-off.
+                    actor.restart.expire()
             for waiter in waiters:
                 await waiter.wait()
+        for actor in list(self._actors.values()):
+            recovery.abandon(actor)
 
     def stuck(self) -> list[str]:
         """Name the handlers that have not come back after their outcome was decided."""

@@ -103,7 +103,7 @@ class MemoryJournal:
 
     async def list(self) -> Sequence[SessionMetadata]:
         """Return what is stored, the session that was used last first."""
-        found = []
+        found: list[SessionMetadata] = []
         for session_id, log in self._logs.items():
             events = log.read()
             if events:

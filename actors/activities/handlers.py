@@ -104,9 +104,9 @@ def _key(call: "Call") -> str:
 async def _in_thread(call: "Call", function: Any) -> Any:
     token = trio.lowlevel.current_trio_token()
 
-    def tell_when_late() -> Any:
+    def tell_when_late() -> tuple[Any]:
         try:
-            return function()
+            return (function(),)  # as it is, trio would refuse a coroutine
         finally:
             if call.cancelled:
                 try:
@@ -114,7 +114,9 @@ async def _in_thread(call: "Call", function: Any) -> Any:
                 except trio.RunFinishedError:
                     pass
 
-    return await trio.to_thread.run_sync(tell_when_late, abandon_on_cancel=True, limiter=call.actor.host.threads)
+    limiter = call.actor.host.threads
+    (value,) = await trio.to_thread.run_sync(tell_when_late, abandon_on_cancel=True, limiter=limiter)
+    return value
 
 
 def _late(call: "Call") -> None:

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import trio
@@ -63,7 +63,7 @@ def _checked(output: Any) -> HookAnswer:
     if output is None:
         return HookAnswer({})
     if isinstance(output, Mapping):
-        return HookAnswer(output)
+        return HookAnswer(cast("Mapping[str, Any]", output))
     return HookAnswer({}, f"the hook returned {type(output).__name__}; it must return a mapping or None")
 
 

@@ -17,7 +17,7 @@ from exeunt.actors.events import (
     ModelCallFailure,
 )
 from exeunt.actors.hooks import ErrorOccurredInput
-from exeunt.actors.models import ModelError, ModelErrorKind, ModelRequest, ModelResponse
+from exeunt.actors.models import ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse
 from exeunt.actors.options import RetryPolicy
 from exeunt.actors.text import encodable
 from exeunt.actors.turn.live import Turn
@@ -107,8 +107,10 @@ class ModelCall(Activity):
         waits = actor.options.waits
         self.message_id = actor.new_id()
         self.limit(waits.model_first)
-        async with aclosing(actor.options.model.stream(self.request)) as pieces:  # type: ignore[type-var]
-            async for piece in pieces:
+        stream: Any = actor.options.model.stream(self.request)
+        async with aclosing(stream):
+            piece: ModelDelta | ModelResponse
+            async for piece in stream:
                 if isinstance(piece, ModelResponse):
                     return piece
                 self.limit(waits.model_gap)

@@ -7,6 +7,7 @@ import attrs
 
 from exeunt.actors.activities.activity import Activity
 from exeunt.actors.activities.hook_calls import call_hook, common_fields, text_of
+from exeunt.actors.callers import CALLER, Caller
 from exeunt.actors.hooks import SessionEndInput, SessionStartInput, UserPromptSubmittedInput
 from exeunt.actors.text import encodable
 from exeunt.actors.turn.live import Turn
@@ -47,6 +48,13 @@ class PromptHooks(Activity):
 
     async def run(self) -> Preparation:
         """Run the hooks one after the other; one that fails leaves its prompt as it is."""
+        token = CALLER.set(Caller(self.actor, hook=self))
+        try:
+            return await self._run_hooks()
+        finally:
+            CALLER.reset(token)
+
+    async def _run_hooks(self) -> Preparation:
         hooks = self.actor.options.hooks
         if self.ended is not None and hooks.on_session_end is not None:
             await run_end_hook(self, self.ended, self.turn.records[-1].content or None)
@@ -91,7 +99,11 @@ class EndHook(Activity):
 
     async def run(self) -> None:
         """Run it; what it returns changes nothing."""
-        await run_end_hook(self, self.reason, self.message, self.error)
+        token = CALLER.set(Caller(self.actor, hook=self))
+        try:
+            await run_end_hook(self, self.reason, self.message, self.error)
+        finally:
+            CALLER.reset(token)
 
     def lost(self, result: Any) -> None:
         """A hook that did not return has nothing to say."""

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import attrs
 import trio
 
-from exeunt.actors.callers import would_deadlock
+from exeunt.actors.callers import CALLER, would_deadlock
 from exeunt.actors.errors import InvalidConfiguration, InvalidPrompt, WouldDeadlock
 from exeunt.actors.models import Message
 from exeunt.actors.options import Siblings
@@ -42,7 +42,8 @@ class ClearResult:
                 "settled() was awaited in a handler that the clear itself waits for; return from the handler instead",
                 session_id=self._actor.id,
             )
-        waiter = Waiter()
+        caller = CALLER.get()
+        waiter = Waiter(None if caller is None or caller.settled else caller)
         self._clear.waiters.append(waiter)
         try:
             await waiter.wait()

@@ -18,7 +18,7 @@ from exeunt.actors.events import Event
 from exeunt.actors.session.history import History
 from exeunt.actors.session.replies import AbortReceipt, Reply, ToolOutcome
 from exeunt.actors.session.statistics import SessionStatistics
-from exeunt.actors.session.subscriptions import EventStream
+from exeunt.actors.session.subscriptions import EventStream, check_seq
 from exeunt.actors.session.waiting import ReplyWaiter, checked_timeout, in_flight, phase, refuse_deadlock
 from exeunt.actors.turn import aborts, host_calls, turns
 from exeunt.actors.turn.actor import SessionActor
@@ -159,6 +159,7 @@ class Session:
         actor.subscribers = (*actor.subscribers, entry)
 
         def unsubscribe() -> None:
+            entry.ended = True
             actor.subscribers = tuple(other for other in actor.subscribers if other is not entry)
 
         return unsubscribe
@@ -173,7 +174,11 @@ class Session:
         return EventStream(self._actor, from_seq, after, buffer)
 
     async def get_events(self, from_seq: int = 1) -> Sequence[Event]:
-        """Return the logged events, from the session's beginning or from number *from_seq*, in order."""
+        """Return the logged events, from the session's beginning or from number *from_seq*, in order.
+
+        Raises `InvalidConfiguration` for a number below 1.
+        """
+        check_seq(from_seq)
         await trio.lowlevel.checkpoint()
         return tuple(self._actor.log.read(from_seq))
 
@@ -204,13 +209,15 @@ class Session:
 class _Subscriber:
     """A callback, told apart from the same callback subscribed twice."""
 
-    __slots__ = ("_callback",)
+    __slots__ = ("_callback", "ended")
 
     def __init__(self, callback: Callable[[Event], object]) -> None:
         self._callback = callback
+        self.ended = False
 
     def __call__(self, event: Event) -> object:
-        return self._callback(event)
+        # Events come several at a time: one that unsubscribes in the middle gets no more of them.
+        return None if self.ended else self._callback(event)
 
 
 def _put_message(actor: SessionActor, prompt: Any, mode: Any, waiter: Waiter | None) -> str:

@@ -5,6 +5,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Self
 
 import outcome
+import trio
 
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.events import EphemeralEvent, Event
@@ -30,8 +31,14 @@ class StreamReset(EphemeralEvent, frozen=True, gc=False):
     from_seq: int
 
 
+def check_seq(from_seq: object) -> None:
+    """Raise `InvalidConfiguration` unless *from_seq* can be the number of an event."""
+    if not isinstance(from_seq, int) or from_seq < 1:
+        raise InvalidConfiguration(f"events are numbered from 1, so from_seq cannot be {from_seq!r}")
+
+
 class EventStream:
-    """The events of one session, in order: an async iterator, and a context manager that ends it.
+    """The events of one session, in order: an async iterator for one task, and a context manager that ends it.
 
     It begins with the logged events from the place that was asked for, if one was, and goes on with what happens.
     A buffer holds what the reader has not taken; when it is full, it is emptied, and a `StreamLagged` stands where
@@ -39,16 +46,22 @@ class EventStream:
     """
 
     def __init__(self, actor: "SessionActor", from_seq: int | None, after: str | None, buffer: int) -> None:
-        if buffer < 1:
-            raise InvalidConfiguration(f"the buffer of an event stream must hold at least 1 event, not {buffer}")
-        if from_seq is not None and from_seq < 1:
-            raise InvalidConfiguration(f"events are numbered from 1, so from_seq cannot be {from_seq}")
+        if not isinstance(buffer, int) or buffer < 1:
+            raise InvalidConfiguration(f"the buffer of an event stream must hold at least 1 event, not {buffer!r}")
+        if from_seq is not None:
+            check_seq(from_seq)
+            if after is not None:
+                raise InvalidConfiguration("an event stream begins at from_seq or behind after, not at both")
         self._actor = actor
         self._size = buffer
         self._buffer: deque[Event] = deque()
         self._missed = 0
+        self._lagged_from = 0
         self._next_seq: int | None = from_seq
         """Where to read on in the log, until the live events are reached."""
+        self._logged: deque[Event] = deque()
+        """What was read of the log and not given yet."""
+        self._reset: StreamReset | None = None
         self._waiter: Waiter | None = None
         self._closed = False
         if after is not None:
@@ -60,7 +73,7 @@ class EventStream:
             if event.id == event_id:
                 return event.seq + 1
         actor = self._actor
-        self._buffer.append(StreamReset(actor.origin, actor.state.seq, actor.host.clock.wall(), 0, 1))
+        self._reset = StreamReset(actor.origin, actor.state.seq, actor.host.clock.wall(), 0, 1)
         return 1
 
     def _take(self, event: Event) -> None:
@@ -69,21 +82,24 @@ class EventStream:
             return  # the reader is still in the log and will find it there
         buffer = self._buffer
         if len(buffer) >= self._size:
-            first = next((e.seq for e in buffer if not e.ephemeral), event.seq + event.ephemeral)
             if not self._missed:
-                self._lagged_from = first
+                first = next((e.seq for e in buffer if not e.ephemeral), event.seq + event.ephemeral)
+                self._lagged_from = first if self._next_seq is None else self._next_seq
             self._missed += len(buffer)
             buffer.clear()
             self._actor.host.subscriber_lagged()
         buffer.append(event)
         if self._waiter is not None:
-            waiter, self._waiter = self._waiter, None
-            waiter.resolve(outcome.Value(None))
+            self._waiter.resolve(outcome.Value(None))
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Event:
+        if self._waiter is not None:
+            raise trio.BusyResourceError("another task waits for the next event of this stream; give each its own")
+        # Before an event is taken, so that a cancellation loses none.
+        await trio.lowlevel.checkpoint_if_cancelled()
         while True:
             found = self._ready()
             if found is not None:
@@ -92,7 +108,10 @@ class EventStream:
                 await self.aclose()
                 raise StopAsyncIteration
             self._waiter = Waiter()
-            await self._waiter.wait()
+            try:
+                await self._waiter.wait()
+            finally:
+                self._waiter = None
 
     def _ready(self) -> Event | None:
         if self._missed:
@@ -102,15 +121,17 @@ class EventStream:
             )
             self._missed = 0
             return lagged
-        if self._buffer and isinstance(self._buffer[0], StreamReset):
-            return self._buffer.popleft()
+        if self._reset is not None:
+            reset, self._reset = self._reset, None
+            return reset
         if self._next_seq is not None:
             if self._buffer and self._buffer[0].seq < self._next_seq:
                 return self._buffer.popleft()  # ephemeral, and before the next logged event
-            logged = self._actor.log.read(self._next_seq)
-            if logged:
+            if not self._logged:
+                self._logged.extend(self._actor.log.read(self._next_seq))
+            if self._logged:
                 self._next_seq += 1
-                return logged[0]
+                return self._logged.popleft()
             self._next_seq = None
         return self._buffer.popleft() if self._buffer else None
 
@@ -119,8 +140,7 @@ class EventStream:
         self._closed = True
         self._actor.subscribers = tuple(s for s in self._actor.subscribers if s != self._take)
         if self._waiter is not None:
-            waiter, self._waiter = self._waiter, None
-            waiter.resolve(outcome.Value(None))
+            self._waiter.resolve(outcome.Value(None))
 
     async def __aenter__(self) -> Self:
         return self

@@ -30,7 +30,7 @@ class Messages(Sequence[Message]):
 
     __slots__ = ("_length", "_preamble", "_shared")
 
-    def __init__(self, preamble: tuple[Message, ...], shared: list[Message], length: int) -> None:
+    def __init__(self, preamble: tuple[Any, ...], shared: list[Any], length: int) -> None:
         self._preamble = preamble
         self._shared = shared
         self._length = length
@@ -49,7 +49,8 @@ class Messages(Sequence[Message]):
         position = index + split + self._length if index < 0 else index
         if not 0 <= position < split + self._length:
             raise IndexError(index)
-        return self._preamble[position] if position < split else self._shared[position - split]
+        message: Message = self._preamble[position] if position < split else self._shared[position - split]
+        return message
 
     def __iter__(self) -> Iterator[Message]:
         yield from self._preamble
@@ -72,9 +73,11 @@ class Batch(msgspec.Struct, frozen=True, gc=False):
 class Context(msgspec.Struct, frozen=True, gc=False):
     """The model-facing side of a session at one moment. Immutable."""
 
-    preamble: tuple[SystemMessage, ...] = ()
+    preamble: tuple[Any, ...] = ()
     """System and developer messages; a clear keeps them."""
-    shared: list[Message] = []
+    shared: list[Any] = []
+    """Events that are messages. Each satisfies `Message`, though pyright does not see a class variable as an
+    attribute that a protocol may ask for."""
     length: int = 0
     """How many of the shared messages are this value's."""
     generation: int = 0
@@ -114,7 +117,9 @@ class Context(msgspec.Struct, frozen=True, gc=False):
         """Return what there is to see now, an open batch and its results so far included."""
         if self.batch is None:
             return tuple(self.messages)
-        return (*self.messages, self.batch.message, *(r for r in self.batch.results if r is not None))
+        results: list[Any] = [result for result in self.batch.results if result is not None]
+        message: Any = self.batch.message
+        return (*self.messages, message, *results)
 
     def with_event(self, event: Event) -> "Context":
         """Return the context after *event*.
@@ -125,7 +130,8 @@ class Context(msgspec.Struct, frozen=True, gc=False):
         fold = _FOLDS.get(type(event))
         return self if fold is None else fold(self, event)
 
-    def _append(self, *messages: Message) -> "Context":
+    def appended(self, *messages: Any) -> "Context":
+        """Return the context with *messages* at its end and no open batch. For the folds."""
         shared = self.shared
         if len(shared) != self.length:
             # Another value went on from here before: this one continues on a list of its own.
@@ -144,7 +150,7 @@ def fold_user(context: Context, event: UserMessage) -> Context:
         raise ContextError(f"user message {event.id} stands between a tool call and its result")
     if event.delivery == "seed" and context.length == 1 and isinstance(context.shared[0], ContextCleared):
         return Context(context.preamble, [event], 1, context.generation, None)
-    return context._append(event)
+    return context.appended(event)
 
 
 def fold_assistant(context: Context, event: AssistantMessage) -> Context:
@@ -154,7 +160,7 @@ def fold_assistant(context: Context, event: AssistantMessage) -> Context:
         batch = Batch(event, (None,) * len(event.tool_calls))
         return Context(context.preamble, context.shared, context.length, context.generation, batch)
     # An answer without text or calls is logged, but strict providers refuse such a message.
-    return context._append(event) if event.content else context
+    return context.appended(event) if event.content else context
 
 
 def fold_result(context: Context, event: ToolExecutionComplete) -> Context:
@@ -167,8 +173,7 @@ def fold_result(context: Context, event: ToolExecutionComplete) -> Context:
     if None in results:
         open_batch = Batch(batch.message, results)
         return Context(context.preamble, context.shared, context.length, context.generation, open_batch)
-    message: Message = _with_modified_arguments(batch.message, results)
-    return context._append(message, *results)  # type: ignore[arg-type]
+    return context.appended(_with_modified_arguments(batch.message, results), *results)
 
 
 def _with_result(batch: Batch, event: ToolExecutionComplete) -> tuple[ToolExecutionComplete | None, ...]:

@@ -61,7 +61,7 @@ class SessionState:
         self.last_id: str | None = None
         self.context = Context()
         self.queue: deque[Pending] | None = None
-        """Messages that wait for a turn of their own. `None` until there is one: a deque takes 0.8 KiB."""
+        """Messages that wait for a turn of their own. `None` while there are none: a deque takes 0.8 KiB."""
         self.steering: deque[Pending] | None = None
         """Messages that join the running turn before its next request."""
         self.turn_id: str | None = None
@@ -132,17 +132,24 @@ def _accepted(state: SessionState, event: MessageAccepted) -> None:
 
 
 def _leaves(state: SessionState, message_id: str) -> None:
-    for lane in (state.queue, state.steering):
-        if not lane:
-            continue
-        if lane[0].message_id == message_id:
-            lane.popleft()
-            return
-        for item in lane:
-            if item.message_id == message_id:
-                lane.remove(item)
-                return
-    raise ContextError(f"message {message_id} left the queue without having been in it")
+    if state.queue is not None and _take(state.queue, message_id):
+        state.queue = state.queue or None
+    elif state.steering is not None and _take(state.steering, message_id):
+        state.steering = state.steering or None
+    else:
+        raise ContextError(f"message {message_id} left the queue without having been in it")
+
+
+def _take(lane: deque[Pending], message_id: str) -> bool:
+    """Remove a message, nearly always the first; say whether it was there."""
+    if lane[0].message_id == message_id:
+        lane.popleft()
+        return True
+    for item in lane:
+        if item.message_id == message_id:
+            lane.remove(item)
+            return True
+    return False
 
 
 def _dropped(state: SessionState, event: MessageDropped) -> None:
@@ -173,6 +180,7 @@ def _turn_end(state: SessionState, event: TurnEnd) -> None:
     if state.steering:
         # The first leftover begins the next turn; the rest steer that one.
         first = msgspec.structs.replace(state.steering.popleft(), order=FRONT)
+        state.steering = state.steering or None
         if state.queue is None:
             state.queue = deque()
         state.queue.appendleft(first)

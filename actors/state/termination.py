@@ -1,13 +1,14 @@
 """When a turn ends. Pure: the same facts give the same answer."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import attrs
 
 from exeunt.actors.outcomes import REFUSALS, Outcome, TurnEndReason
 
 
-def _positive(instance: object, attribute: "attrs.Attribute[int | None]", value: int | None) -> None:
+def _positive(instance: object, attribute: "attrs.Attribute[Any]", value: int | None) -> None:
     if value is not None and value < 1:
         raise ValueError(f"limit {attribute.name!r} must be at least 1, not {value}")
 

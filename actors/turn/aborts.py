@@ -28,13 +28,13 @@ def abort(actor: SessionActor, keep_queue: bool, reason: str, waiter: Waiter | N
         for message_id in affected:
             turns.drop(actor, message_id, "aborted", error)
         host_calls.fail_waiting(actor, TurnAborted("the call was dropped by an abort", session_id=actor.id))
-    if turn is not None:
+    at_work = turn or actor.host_batch
+    if at_work is not None:
         if waiter is not None:
-            turn.abort_waiters = [*(turn.abort_waiters or ()), waiter]
-        turn.aborted_queue += len(affected)
+            at_work.abort_waiters = [*(at_work.abort_waiters or ()), waiter]
+        at_work.aborted_queue += len(affected)
     elif waiter is not None:
-        cancelled = tuple(call.call.id for call in actor.batch.calls) if actor.batch is not None else ()
-        actor.wake(waiter, outcome.Value(AbortReceipt(None, cancelled, len(affected))))
+        actor.wake(waiter, outcome.Value(AbortReceipt(None, (), len(affected))))
     _end(actor, "aborted")
 
 

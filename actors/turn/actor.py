@@ -59,6 +59,7 @@ class SessionActor:
         "log",
         "options",
         "origin",
+        "restart",
         "restarts",
         "resumed",
         "state",
@@ -100,6 +101,8 @@ class SessionActor:
         """Why the last turn ended."""
         self.approved_tools: set[str] | None = None
         """Tools that need no more approval in this session."""
+        self.restart: Any = None
+        """The restart that waits for its back-off (`exeunt.actors.turn.recovery.Restart`)."""
         self.restarts: Any = None
         """What the supervision remembers of earlier crashes."""
         self.stop_reason = ""
@@ -230,13 +233,14 @@ class SessionActor:
     def emit(self, event: type[Event], *payload: Any) -> Any:
         """Make the next event of this session, fold it, and show it when the handler has returned."""
         state = self.state
-        made: Any
+        make: Callable[..., Event] = event
+        made: Event
         if event.ephemeral:
             self._ephemeral += 1
-            made = event(self.origin, state.seq, self._wall(), self._ephemeral, *payload)
+            made = make(self.origin, state.seq, self._wall(), self._ephemeral, *payload)
         else:
             state.seq = seq = state.seq + 1
-            made = event(self.origin, seq, self._wall(), *payload)
+            made = make(self.origin, seq, self._wall(), *payload)
             fold = FOLDS.get(event)
             if fold is not None:
                 fold(state, made)

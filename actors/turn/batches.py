@@ -23,7 +23,7 @@ from exeunt.actors.turn.live import Batch, Turn
 NOT_STARTED = CallEnd(Outcome.CANCELLED, INTERRUPTED_TEXT, "cancelled before it was started")
 
 
-def open_batch(actor: SessionActor, turn: Turn, message_id: str, content: str, answer: ModelResponse) -> None:
+def open_batch(actor: SessionActor, turn: Turn, message_id: str | None, content: str, answer: ModelResponse) -> None:
     """Log the answer and its calls, and let them go: all at once, but for sequential ones."""
     calls = _legal_calls(actor, answer.tool_calls)
     reasoning = encodable(answer.reasoning) if answer.reasoning else ""
@@ -54,7 +54,7 @@ def _legal_calls(actor: SessionActor, calls: tuple[ToolCall, ...]) -> tuple[Tool
     """
     known = actor.state.call_ids or ()
     fresh: list[str] = []
-    legal = []
+    legal: list[ToolCall] = []
     for call in calls:
         name, arguments = encodable(call.name), encodable(call.arguments_json)
         call_id = encodable(call.id)

@@ -10,8 +10,8 @@ import outcome
 
 from exeunt.actors.activities.tool_call import Call
 from exeunt.actors.models import ToolCall
-from exeunt.actors.session.replies import ToolOutcome
-from exeunt.actors.outcomes import TurnEndReason
+from exeunt.actors.outcomes import Outcome, TurnEndReason
+from exeunt.actors.session.replies import AbortReceipt, ToolOutcome
 from exeunt.actors.turn import batches, clears, turns
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Batch, Waiter
@@ -64,10 +64,19 @@ def close(actor: SessionActor, batch: Batch) -> None:
     (call,) = batch.calls
     if batch.host_call is not None:
         actor.wake(batch.host_call.waiter, outcome.Value(_outcome(call, batch)))
+    answer_abort(actor, batch)
     if cleared:
         clears.commit(actor, None, TurnEndReason.CONTEXT_CLEARED, None)
     else:
         turns.after_turn(actor)
+
+
+def answer_abort(actor: SessionActor, batch: Batch) -> None:
+    """Tell who asked for an abort of the call what it did."""
+    cancelled = tuple(call.call.id for call in batch.calls if call.outcome is Outcome.CANCELLED)
+    receipt = AbortReceipt(None, cancelled, batch.aborted_queue)
+    for waiter in batch.abort_waiters or ():
+        actor.wake(waiter, outcome.Value(receipt))
 
 
 def fail_waiting(actor: SessionActor, error: Exception) -> None:

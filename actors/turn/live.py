@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from exeunt.actors.turn.actor import SessionActor
 
 
+TAKEN: "outcome.Outcome[Any]" = outcome.Value(None)
+"""Stands for a value that its task has got."""
+
+
 class Waiter:
     """One task that waits for one value. Cheaper than a `trio.Event`, which serves any number."""
 
@@ -44,14 +48,21 @@ class Waiter:
             self._task = trio.lowlevel.current_task()
             return await trio.lowlevel.wait_task_rescheduled(self._leave)
         await trio.lowlevel.checkpoint()
-        return self._result.unwrap()
+        result, self._result = self._result, TAKEN
+        try:
+            return result.unwrap()
+        finally:
+            del result
 
     def resolve(self, result: "outcome.Outcome[Any]") -> None:
         """Hand over the value or the error; the first counts."""
         if self._result is not None:
             return
-        self._result = result
-        if self._task is not None:
+        if self._task is None:
+            self._result = result
+        else:
+            # An error that is raised holds its frames, and they this object: to keep it would make a cycle.
+            self._result = TAKEN
             trio.lowlevel.reschedule(self._task, result)
             self._task = None
 
@@ -79,6 +90,9 @@ class Batch:
     """The last result that was written."""
     host_call: HostCall | None = None
     """What the host asked for, where it is a call of the host."""
+    abort_waiters: list[Waiter] | None = None
+    """Who wants to know when a call of the host is aborted; a turn's stand with the turn."""
+    aborted_queue: int = 0
 
     def __init__(self, calls: "list[Call]") -> None:
         self.calls = calls

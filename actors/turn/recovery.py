@@ -97,10 +97,17 @@ def crashed(
     if delay is None:
         _give_up(actor, wreck, again)
     else:
-        actor.host.timers.start(delay, _Restart(actor, wreck))
+        actor.restart = Restart(actor, wreck)
+        actor.host.timers.start(delay, actor.restart)
 
 
-class _Restart:
+def abandon(actor: SessionActor) -> None:
+    """The host ends before the actor could start again: give it up, and tell whoever waits."""
+    if actor.restart is not None:
+        _give_up(actor, actor.restart.wreck, False)
+
+
+class Restart:
     """The restart of one actor, when its back-off is over."""
 
     __slots__ = ("actor", "wreck")
@@ -112,8 +119,9 @@ class _Restart:
     def expire(self) -> None:
         """Build the actor anew and go on. For the timers."""
         actor = self.actor
-        if actor.status != "restarting":
+        if actor.restart is not self:
             return
+        actor.restart = None
         actor.status = "stopping" if self.wreck.stopping else "live"
         actor.put_back((recover, (self.wreck,)))
         actor.drain()
@@ -218,8 +226,10 @@ def _tell(actor: SessionActor, wreck: Wreck, error: Exception) -> None:
         actor.reply(message_id, outcome.Error(error))
     if wreck.turn is not None and wreck.turn.abort_waiters:
         aborts.answer(actor, wreck.turn)
-    if wreck.host_batch is not None and wreck.host_batch.host_call is not None:
-        actor.wake(wreck.host_batch.host_call.waiter, outcome.Error(error))
+    if wreck.host_batch is not None:
+        host_calls.answer_abort(actor, wreck.host_batch)
+        if wreck.host_batch.host_call is not None:
+            actor.wake(wreck.host_batch.host_call.waiter, outcome.Error(error))
     if wreck.clear is not None:
         # Only where it could not be logged: the first that a waiter is told counts.
         actor.wake(wreck.clear, outcome.Error(error))
@@ -232,6 +242,7 @@ def _give_up(actor: SessionActor, wreck: Wreck, again: bool) -> None:
     """
     text = f"the session crashed too often and takes no more messages: {type(wreck.cause).__name__}: {wreck.cause}"
     error = SessionFailed(text, session_id=actor.id)
+    actor.restart = None
     entries = actor.take_inbox()
     try:
         _rebuild(actor)

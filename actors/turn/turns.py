@@ -81,7 +81,7 @@ def begin_seeded(actor: SessionActor, seed: str, before: Turn | None) -> None:
         before.slot_wanted = False
     actor.turn = turn
     if turn.has_slot:
-        _prepare(actor, turn, ended="complete")
+        _prepare(actor, turn)
     else:
         _ask_for_slot(actor, turn)
 
@@ -124,7 +124,7 @@ def go_on(actor: SessionActor, turn: Turn) -> None:
 # --- Into the context ----------------------------------------------------------------------------------------
 
 
-def _prepare(actor: SessionActor, turn: Turn, ended: str | None = None) -> None:
+def _prepare(actor: SessionActor, turn: Turn) -> None:
     """Bring the turn's first message through the hooks and into the context."""
     prompt = turn.seed if turn.pending is None else turn.pending.prompt
     assert prompt is not None
@@ -132,7 +132,8 @@ def _prepare(actor: SessionActor, turn: Turn, ended: str | None = None) -> None:
     if hooks is not NO_HOOKS:
         # A seed is all that its first request holds, so the greeting waits for a message.
         greets = turn.pending is not None and not actor.greeted and hooks.on_session_start is not None
-        ended = ended if hooks.on_session_end is not None else None
+        # Only a seeded turn has turns before it: the hook after the one that cleared is called here.
+        ended = "complete" if turn.records and hooks.on_session_end is not None else None
         if greets or ended is not None or hooks.on_user_prompt_submitted is not None:
             greets_as = ("resume" if actor.resumed else "new") if greets else None
             actor.greeted = actor.greeted or greets

@@ -13,6 +13,9 @@ from exeunt.cli import GC_THRESHOLDS
 MOST_SESSIONS = 100_000
 """More than two cores can play in the time that the demo may take."""
 
+WRONG_USAGE = 2
+"""The exit status that the library gives wrong options."""
+
 app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
@@ -120,7 +123,8 @@ def chat(
     try:
         source = choose_model(local=local, gguf=gguf, base_url=base_url, model=model, api_key_env=api_key_env)
     except WrongChoice as wrong:
-        raise typer.BadParameter(str(wrong), param_hint=wrong.options) from None
+        typer.echo(f"exeunt chat: {wrong}", err=True)
+        raise typer.Exit(WRONG_USAGE) from None
     _run(run_chat, source, system)
 
 

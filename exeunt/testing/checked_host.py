@@ -1,6 +1,6 @@
 """A host that watches itself: every promise that can be checked from outside is checked, in every test."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -25,7 +25,7 @@ class Ledger:
     def __init__(self) -> None:
         self.counts: dict[str, int] = dict.fromkeys(_COUNTED.values(), 0)
 
-    def __call__(self, session_id: str, events: Any) -> None:
+    def __call__(self, session_id: str, events: Sequence[Event], /) -> None:
         for event in events:
             name = _COUNTED.get(type(event))
             if name is not None:
@@ -56,7 +56,7 @@ async def checked_host(*, settled: bool = True, **keywords: Any) -> AsyncGenerat
     invariants = EventInvariants()
     ledger = Ledger()
     async with open_host(**keywords) as host:
-        host.observe(lambda session_id, events: [invariants(session_id, event) for event in events])
+        host.observe(invariants.observe)
         host.observe(ledger)
         yield host
         if settled:

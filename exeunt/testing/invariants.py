@@ -157,6 +157,11 @@ class EventInvariants:
         for problem in stream.take(event):
             self._violated(f"session {session_id!r}: {problem}\n{stream.describe_recent()}")
 
+    def observe(self, session_id: str, events: Sequence[Event], /) -> None:
+        """Look at the events of one handler run: `host.observe(invariants.observe)`."""
+        for event in events:
+            self(session_id, event)
+
     def forget(self, session_id: str) -> None:
         """Begin anew with this session: after its deletion, or a crash that lost what was not durable."""
         self._streams.pop(session_id, None)

@@ -50,7 +50,7 @@ class Performance:
         self.model = ScriptedModel((), default=director, record=False)
         self.host.observe(self.tally)
         self.host.observe(self.ledger)
-        self.host.observe(lambda session_id, events: [self.invariants(session_id, event) for event in events])
+        self.host.observe(self.invariants.observe)
 
     @property
     def seconds(self) -> float:

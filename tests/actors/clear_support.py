@@ -162,5 +162,10 @@ async def attempt(session: Session, prompt: Any = "FRESH", **options: Any) -> At
 async def settled(session: Session) -> None:
     """Wait until the session has nothing to do. Bounded by a day of virtual time."""
     with trio.fail_after(86_400):
-        while session.statistics().phase != "idle" or session.statistics().queued:
+        while _busy(session):
             await trio.sleep(1)
+
+
+def _busy(session: Session) -> bool:
+    now = session.statistics()
+    return now.phase != "idle" or now.mailbox_depth > 0 or now.status == "restarting"

@@ -58,10 +58,12 @@ def run(*command: str | Path, cwd: Path) -> str:
 
 def sources() -> set[str]:
     """Each Python file and data file of the package, by the path that it has in the wheel."""
-    found = {"exeunt/py.typed"}
+    found: set[str] = set()
     for folder in (ROOT / "exeunt", *(ROOT / room for room in ROOMS)):
         prefix = Path() if folder.name == "exeunt" else Path("exeunt")
-        found |= {(prefix / path.relative_to(ROOT)).as_posix() for path in folder.rglob("*.py")}
+        # Whatever is not made by running it: code, the typing marker, dashboards, pages.
+        files = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc")
+        found |= {(prefix / path.relative_to(ROOT)).as_posix() for path in files}
     return {name for name in found if "__pycache__" not in name}
 
 

@@ -1,0 +1,52 @@
+"""What a line that begins with a slash shows. What it does is in `conversation`."""
+
+from collections.abc import Sequence
+
+from exeunt import Message, Session
+from exeunt.actors.events import Event
+from exeunt.cli.chat.transcript import one_line
+
+HELP = """\
+/clear PROMPT   start a new context with PROMPT as its first message
+/abort          end the answer that is under way; Ctrl-C does the same
+/context        show what the model sees
+/events [N]     show the last N events of the session's log (10)
+/help           show this list
+/quit           leave; so do Ctrl-D, and Ctrl-C twice
+A line that is typed during an answer steers it. To send a line that begins with
+a slash, put a space before it."""
+
+USUAL_EVENTS = 10
+_HIDDEN = frozenset({"turn_id", "message_id", "tool_call_id", "session_id", "request_id"})
+
+
+async def events_text(session: Session, argument: str, width: int) -> str:
+    """Return the last events, one a line. *argument* is what stands behind `/events`."""
+    if argument and not (argument.isdecimal() and int(argument)):
+        return f"/events takes a number of events, not {one_line(argument, 20)!r}"
+    number = int(argument or USUAL_EVENTS)
+    found = await session.get_events(max(1, session.statistics().events - number + 1))
+    return "\n".join(_event_line(event, width) for event in found)
+
+
+def context_text(messages: Sequence[Message], width: int) -> str:
+    """Return the messages of a context, one a line."""
+    if not messages:
+        return "the context is empty"
+    return "\n".join(_message_line(message, width) for message in messages)
+
+
+def _event_line(event: Event, width: int) -> str:
+    clock = event.timestamp.astimezone().strftime("%H:%M:%S")
+    fields = (
+        f"{name}={str(value)!r}" if isinstance(value, str) else f"{name}={value}"
+        for name, value in event.payload().items()
+        if name not in _HIDDEN and value not in (None, "", (), False)
+    )
+    return one_line(f"{event.seq} {clock} {event.type}  {' '.join(fields)}", width)
+
+
+def _message_line(message: Message, width: int) -> str:
+    calls = "".join(f" {call.name}({call.arguments_json})" for call in message.tool_calls)
+    text = one_line(f"{message.content}{calls}", max(10, width - 11))
+    return f"{message.role:9}  {text}"
