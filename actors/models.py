@@ -43,9 +43,15 @@ class Message(Protocol):
     """A message of a request. Immutable; events of the log satisfy it."""
 
     @property
-    def role(self) -> Role: ...
+    def role(self) -> Role:
+        """Who speaks."""
+        ...
+
     @property
-    def content(self) -> str: ...
+    def content(self) -> str:
+        """The text; empty for an answer that only calls tools."""
+        ...
+
     @property
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls of an assistant message, in call order; else empty."""
@@ -99,7 +105,11 @@ class ModelResponse(msgspec.Struct, frozen=True, gc=False):
 
 
 class ModelDelta(msgspec.Struct, frozen=True, gc=False):
-    """A piece of a streamed answer. For display only: what counts is the `ModelResponse` at the end."""
+    """A piece of a streamed answer. For display only: what counts is the `ModelResponse` at the end.
+
+    An empty one says that the model is at work, with nothing to show: it writes the arguments of a call, or the
+    provider keeps the connection alive. Without it the session would take the model for silent.
+    """
 
     text: str = ""
     reasoning: str = ""

@@ -19,7 +19,7 @@ from exeunt.actors.events import (
 from exeunt.actors.hooks import ErrorOccurredInput
 from exeunt.actors.models import ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse
 from exeunt.actors.options import RetryPolicy
-from exeunt.actors.text import encodable
+from exeunt.actors.text import cause_of, encodable
 from exeunt.actors.turn.live import Turn
 
 MOST_HOOK_RETRIES = 5
@@ -78,11 +78,15 @@ class ModelCall(Activity):
             if actor.options.streaming:
                 return await self._streamed()
             self.limit(actor.options.waits.model_total)
-            return await actor.options.model.complete(self.request)
+            answer = await actor.options.model.complete(self.request)
+            if isinstance(answer, ModelResponse):
+                return answer
+            kind = type(answer).__name__
+            error = ModelError(ModelErrorKind.UNKNOWN, f"the model client returned {kind}, no ModelResponse")
         except ModelError as caught:
             error = caught
         except Exception as caught:  # noqa: BLE001 - a model client is foreign code
-            error = ModelError(ModelErrorKind.UNKNOWN, f"{type(caught).__name__}: {caught}")
+            error = ModelError(ModelErrorKind.UNKNOWN, cause_of(caught))
             error.__cause__ = caught
         self.record_failure(error)
         return error

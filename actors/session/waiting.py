@@ -39,7 +39,7 @@ class ReplyWaiter(Waiter):
             if seconds is not None:
                 actor.host.timers.stop(seconds, self)
             if actor.waiters.get(message_id) is self:
-                del actor.waiters[message_id]
+                actor.give_up(message_id)
             if call is not None:
                 call.actor.put(parking.unpark, call)
 

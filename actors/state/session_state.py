@@ -85,11 +85,11 @@ class SessionState:
         return state
 
     def apply(self, event: Event) -> None:
-        """Fold one persisted event."""
-        self.seq = event.seq
+        """Fold one persisted event. Raises `ContextError`, and changes nothing, for one that cannot follow."""
         fold = FOLDS.get(type(event))
         if fold is not None:
             fold(self, event)
+        self.seq = event.seq
 
     @property
     def waiting(self) -> int:
@@ -157,11 +157,12 @@ def _dropped(state: SessionState, event: MessageDropped) -> None:
 
 
 def _user(state: SessionState, event: UserMessage) -> None:
+    context = fold_user(state.context, event)
     if event.message_id is not None:
         _leaves(state, event.message_id)
     if event.delivery in BEGINS_A_TURN:
         state.turn_id = event.turn_id
-    state.context = fold_user(state.context, event)
+    state.context = context
 
 
 def _step_start(state: SessionState, event: AssistantTurnStart) -> None:
@@ -187,12 +188,12 @@ def _turn_end(state: SessionState, event: TurnEnd) -> None:
 
 
 def _assistant(state: SessionState, event: AssistantMessage) -> None:
+    state.context = fold_assistant(state.context, event)
     if event.tool_calls:
         if state.call_ids is None:
             state.call_ids = []
         for call in event.tool_calls:
             state.call_ids.append(call.id)
-    state.context = fold_assistant(state.context, event)
 
 
 def _call_start(state: SessionState, event: ToolExecutionStart) -> None:
@@ -202,17 +203,18 @@ def _call_start(state: SessionState, event: ToolExecutionStart) -> None:
 
 
 def _call_end(state: SessionState, event: ToolExecutionComplete) -> None:
-    if state.open_calls is None or state.open_calls.pop(event.tool_call_id, None) is None:
+    if state.open_calls is None or event.tool_call_id not in state.open_calls:
         raise ContextError(f"result of {event.tool_call_id!r} has no open call")
+    state.context = fold_result(state.context, event)
+    del state.open_calls[event.tool_call_id]
     if not state.open_calls:
         state.open_calls = None
-    state.context = fold_result(state.context, event)
 
 
 def _cleared(state: SessionState, event: ContextCleared) -> None:
+    state.context = fold_cleared(state.context, event)
     state.clears_in_a_row = state.clears_in_a_row + 1 if event.only_clears else 0
     state.call_ids = None
-    state.context = fold_cleared(state.context, event)
 
 
 FOLDS: dict[type[Event], Callable[[SessionState, Any], None]] = {

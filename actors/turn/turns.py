@@ -33,13 +33,16 @@ from exeunt.actors.turn.live import Turn, TurnRecord, Waiter
 
 NO_USAGE = Usage()
 
+WITHHELD = "[The first message of this context was withheld.]"
+"""What the model reads in the place of a seed that a hook blocked: a context begins with a user message."""
+
 
 def accept(actor: SessionActor, message_id: str, prompt: str, mode: str, waiter: Waiter | None) -> None:
     """Take a message in: it steers the running turn, or queues, or begins a turn."""
     steers = mode == "immediate" and actor.turn is not None
     actor.emit(MessageAccepted, message_id, mode, prompt, steers)
     if waiter is not None:
-        actor.waiters[message_id] = waiter
+        actor.expect(message_id, waiter)
     delivery = "queued" if actor.active else "idle"
     actor.active = True
     begin_next(actor, delivery)
@@ -205,6 +208,13 @@ def _block_first(actor: SessionActor, turn: Turn, reason: str) -> None:
         _drop_blocked(actor, message_id, reason)
     else:
         actor.emit(SessionWarning, "policy_blocked", reason)
+        # The boundary of the clear holds the seed, so it is in the context until a message takes its place.
+        _enter_first(actor, turn, WITHHELD, turn.seed)
+        for message_id in turn.message_ids:
+            waiter = actor.waiters.pop(message_id, None)
+            if waiter is not None:
+                text = f"a hook kept the seed of the clear out of the context: {reason}"
+                actor.wake(waiter, outcome.Error(PromptBlocked(text, session_id=actor.id)))
     end_turn(actor, turn, TurnEndReason.ABORTED)
 
 

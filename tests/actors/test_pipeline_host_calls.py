@@ -322,17 +322,13 @@ async def test_guidance_of_hooks_for_a_call_of_the_host_reaches_no_model(autojum
     model.verify()
 
 
-@pytest.mark.parametrize(("name", "arguments"), [("", {}), (7, {}), ("read", {"a": object()}), ("read", {1, 2})])
+@pytest.mark.parametrize(("name", "arguments"), [("", {}), (7, {}), ("read", {"a": object()})])
 async def test_a_call_that_cannot_be_written_down_is_refused_and_changes_nothing(
     autojump_clock: MockClock, name: Any, arguments: Any
 ) -> None:
     async with checked_host() as host:
         session = await open_session(host, ScriptedModel([]), read)
         events = session.statistics().events
-        if isinstance(arguments, set):
-            # A set has a JSON form, but it is no object: the pipeline says so.
-            assert (await session.call_tool(name, arguments)).outcome is Outcome.INVALID
-            return
         with pytest.raises(InvalidConfiguration):
             await session.call_tool(name, arguments)
         assert session.statistics().events == events

@@ -39,7 +39,7 @@ def context_text(messages: Sequence[Message], width: int) -> str:
 def _event_line(event: Event, width: int) -> str:
     clock = event.timestamp.astimezone().strftime("%H:%M:%S")
     fields = (
-        f"{name}={str(value)!r}" if isinstance(value, str) else f"{name}={value}"
+        f"{name}={_shown(value)}"
         for name, value in event.payload().items()
         if name not in _HIDDEN and value not in (None, "", (), False)
     )
@@ -50,3 +50,13 @@ def _message_line(message: Message, width: int) -> str:
     calls = "".join(f" {call.name}({call.arguments_json})" for call in message.tool_calls)
     text = one_line(f"{message.content}{calls}", max(10, width - 11))
     return f"{message.role:9}  {text}"
+
+
+def _shown(value: object) -> str:
+    match value:
+        case str():
+            return repr(str(value))  # an enum of texts would show its class
+        case float():
+            return f"{value:.3g}"
+        case _:
+            return str(value)

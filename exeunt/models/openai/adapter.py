@@ -16,7 +16,7 @@ import trio
 from exeunt.actors.models import ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse
 from exeunt.models.http import Timeouts
 from exeunt.models.http.decoding import Decoder, too_large
-from exeunt.models.openai.answers import AnswerReader
+from exeunt.models.openai.answers import STILL_AT_WORK, AnswerReader
 from exeunt.models.openai.failures import failure
 from exeunt.models.openai.requests import RequestEncoder
 
@@ -92,10 +92,14 @@ class OpenAIClientModel:
                     raise too_large(_MAX_RESPONSE_BYTES)
                 if decoder is not None:
                     data = decoder.decode(data)
+                silent = True
                 for delta in reader.feed(data):
                     yield delta
+                    silent = False
                 if reader.is_done:
                     break
+                if silent and not reader.is_finished:
+                    yield STILL_AT_WORK
                 if stream:
                     gap = min(limits.gap, _TAIL_SECONDS) if reader.is_finished else limits.gap
                     deadline = min(trio.current_time() + gap, end)

@@ -13,6 +13,10 @@ from exeunt.models.openai.assembly import Assembly
 from exeunt.models.openai.failures import failure_in_answer
 from exeunt.models.openai.jsontext import is_dict, is_list, loads
 
+STILL_AT_WORK = ModelDelta()
+"""Stands for bytes with nothing to show, such as the arguments of a call, or a keep-alive: who waits for the next
+piece must not take the model for silent."""
+
 _BOM = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
 _DONE = "[DONE]"

@@ -13,7 +13,7 @@ from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.models import ModelDelta, ModelError, ModelRequest, ModelResponse
 from exeunt.models.http import HttpClient, PoolLimits, PoolStatistics, Response, Timeouts
 from exeunt.models.http.urls import parse_endpoint, parse_proxy, proxy_from_environment
-from exeunt.models.openai.answers import AnswerReader
+from exeunt.models.openai.answers import STILL_AT_WORK, AnswerReader
 from exeunt.models.openai.failures import MAX_ERROR_BYTES, failure
 from exeunt.models.openai.headers import wire_headers
 from exeunt.models.openai.requests import RequestEncoder
@@ -151,11 +151,15 @@ class OpenAIModel:
                 reader = self._reader(request)
                 data = await response.receive(deadline=first)
                 while data:
+                    silent = True
                     for delta in reader.feed(data):
                         yield delta
+                        silent = False
                     if reader.is_done:
                         response.complete()
                         break
+                    if silent and not reader.is_finished:
+                        yield STILL_AT_WORK
                     data = await self._next(response, reader, end)
             finally:
                 response.close()
