@@ -67,8 +67,12 @@ class Slots(Protocol):
         """Take a place, or queue for one and return `False`."""
         ...
 
-    def release(self, ticket: Any, /) -> object:
-        """Give a place back."""
+    def requeue_front(self, ticket: Any, /) -> bool:
+        """Ask for a place again, ahead of the tenant's others. Returns whether it is theirs at once."""
+        ...
+
+    def release(self, ticket: Any, /) -> bool:
+        """Give a place back. Returns whether there was one."""
         ...
 
     def withdraw(self, ticket: Any, /) -> object:
@@ -79,12 +83,8 @@ class Slots(Protocol):
 class TurnSlots(Slots, Protocol):
     """Places for running turns, with a bound on those who wait."""
 
-    def offer(self, tenant: str, /) -> None:
+    def offer(self, tenant: str, /, *, session_id: str) -> None:
         """Raise `Overloaded` when the host or the tenant's share has no room for another message."""
-        ...
-
-    def requeue_front(self, ticket: Any, /) -> bool:
-        """Ask for a place again, ahead of the tenant's others. Returns whether it is theirs at once."""
         ...
 
     def hand_over(self, ticket: Any, successor: Any, /) -> bool:

@@ -17,19 +17,19 @@ from exeunt.testing import ScriptedModel, call, say
 
 
 @tool(skip_permission=True)
-async def look_up(name: str) -> str:
+def look_up(name: str) -> str:
     """Find somebody's address."""
     return f"{name.lower()}@example.org"
 
 
 @tool
-async def send_mail(to: str, text: str) -> str:
+def send_mail(to: str, text: str) -> str:
     """Send a mail."""
     return f"Sent to {to}."
 
 
 @tool
-async def delete_everything() -> str:
+def delete_everything() -> str:
     """Delete all mail."""
     return "Everything is gone."
 
@@ -52,7 +52,10 @@ def only_our_own_addresses(data: Mapping[str, Any], invocation: HookInvocation) 
 MODEL = ScriptedModel(
     [
         call("look_up", name="Ada"),
-        [call("send_mail", to="ada@example.org", text="Hello."), call("send_mail", to="x@elsewhere.net", text="Hi.")],
+        [
+            call("send_mail", to="ada@example.org", text="Hello."),
+            call("send_mail", to="x@elsewhere.net", text="Hi."),
+        ],
         call("delete_everything"),
         say("Ada has her mail; the rest was not allowed."),
     ]

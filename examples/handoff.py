@@ -14,13 +14,13 @@ FILES = {"api.py": "def get(id): ...", "web.py": "from api import get"}
 
 
 @tool
-async def read_file(name: str) -> str:
+def read_file(name: str) -> str:
     """Read a file of the project."""
     return FILES[name]
 
 
 @tool(sequential=True)
-async def rename(old: str, new: str) -> str:
+def rename(old: str, new: str) -> str:
     """Rename a function everywhere."""
     changed = [name for name, text in FILES.items() if old in text]
     for name in changed:

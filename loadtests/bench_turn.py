@@ -1,134 +1,139 @@
-"""CPU per user message with one tool call, against a bare trio loop that does the same without events.
+"""CPU of a user message with one tool call (two model calls), against a bare trio loop that does the same.
 
-Run: python -m loadtests.bench_turn [rounds]
+Events, log and metrics are on. Floor and variants take turns in one process, in a new order each round, and the
+lower quartile of the rounds counts.
 """
 
 import gc
-import json
-import sys
+import random
 import time
+from collections import defaultdict
 from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
 
+import attrs
 import trio
 
-from exeunt import ToolCall, approve_all, open_host, tool
-from exeunt.actors.models import ModelRequest, ModelResponse
+from exeunt import ApproveOnce, PermissionRequest, open_host
+from exeunt.actors.events import Event
+from loadtests import floor
+from loadtests.crowd import open_crowd, talk
+from loadtests.frame import PYTHON_THRESHOLDS, THRESHOLDS, Size, Table, main, quartile, rounds
 
 SESSIONS = 100
 MESSAGES = 10
 
+PEERS = {
+    "Microsoft Agent Framework": 2_000,
+    "AutoGen": 2_300,
+    "LangGraph": 4_700,
+    "OpenAI Agents SDK": 8_100,
+    "Pydantic AI": 10_600,
+    "Google ADK": 15_500,
+}
+"""us for the same message (one tool call, zero-cost model), measured in November 2026 on a machine of this kind."""
 
-@tool
-async def add(a: int, b: int) -> str:
-    """Add two numbers."""
-    return str(a + b)
-
-
-class ZeroCostModel:
-    """Asks for one tool call, then answers; costs one checkpoint a call."""
-
-    model = provider = "zero"
-
-    def __init__(self) -> None:
-        self._call = ModelResponse("", (ToolCall("", "add", '{"a":1,"b":2}'),), "tool_calls")
-        self._answer = ModelResponse("3")
-
-    async def complete(self, request: ModelRequest, /) -> ModelResponse:
-        """Answer by what the last message is."""
-        await trio.lowlevel.checkpoint()
-        return self._answer if request.messages[-1].role == "tool" else self._call
-
-    def stream(self, request: ModelRequest, /):  # noqa: ANN201
-        raise NotImplementedError
+Measured = Callable[[], Awaitable[float]]
 
 
-async def floor_model(history: list[dict[str, str]]) -> dict[str, str]:
-    """The same zero-cost model, over plain dicts."""
-    await trio.lowlevel.checkpoint()
-    if history[-1]["role"] == "tool":
-        return {"role": "assistant", "content": "3"}
-    return {"role": "assistant", "call": "add", "arguments": '{"a":1,"b":2}'}
+@attrs.frozen
+class Variant:
+    """One way to do it. The first row of its group is what the ratio is taken to."""
 
-
-async def floor_tool(a: int, b: int, history: list[dict[str, str]]) -> None:
-    history.append({"role": "tool", "content": str(a + b)})
-
-
-async def floor_turn(history: list[dict[str, str]]) -> str:
-    """The same work without a session: model, tool call in a nursery, model."""
-    history.append({"role": "user", "content": "add 1 and 2"})
-    while True:
-        answer = await floor_model(history)
-        history.append(answer)
-        if "call" not in answer:
-            return answer["content"]
-        arguments = json.loads(answer["arguments"])
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(floor_tool, arguments["a"], arguments["b"], history, name="call")
+    group: str
+    name: str
+    measured: Measured
+    thresholds: tuple[int, int, int] = THRESHOLDS
 
 
 async def floor_round(concurrent: bool) -> float:
-    histories: list[list[dict[str, str]]] = [[] for _ in range(SESSIONS)]
-
-    async def user(history: list[dict[str, str]]) -> None:
-        for _ in range(MESSAGES):
-            done = trio.Event()
-
-            async def turn() -> None:
-                await floor_turn(history)
-                done.set()
-
-            outer.start_soon(turn, name="turn")
-            await done.wait()
-
+    """Return the microseconds of CPU for each message of a bare loop."""
     began = time.process_time()
-    async with trio.open_nursery() as outer:
-        if concurrent:
-            async with trio.open_nursery() as users:
-                for history in histories:
-                    users.start_soon(user, history, name="user")
-        else:
-            for history in histories:
-                await user(history)
+    await floor.talk(SESSIONS, MESSAGES, concurrent=concurrent)
+    return _each(began)
+
+
+async def exeunt_round(concurrent: bool, *, subscribers: int = 0, **options: Any) -> float:
+    """Return the microseconds of CPU for each message of a host with these session options."""
+    async with open_host() as host:
+        sessions = await open_crowd(host, SESSIONS, **options)
+        for session in sessions:
+            for _ in range(subscribers):
+                session.on(_look)
+        began = time.process_time()
+        await talk(sessions, MESSAGES, concurrent=concurrent)
+        return _each(began)
+
+
+def _each(began: float) -> float:
     return (time.process_time() - began) / (SESSIONS * MESSAGES) * 1e6
 
 
-async def exeunt_round(concurrent: bool, permission: bool = True) -> float:
-    model = ZeroCostModel()
-    async with open_host() as host:
-        sessions = [
-            await host.create_session(model=model, tools=[add], on_permission_request=approve_all)
-            for _ in range(SESSIONS)
-        ]
-
-        async def user(session) -> None:
-            for _ in range(MESSAGES):
-                await session.send_and_wait("add 1 and 2")
-
-        began = time.process_time()
-        if concurrent:
-            async with trio.open_nursery() as users:
-                for session in sessions:
-                    users.start_soon(user, session, name="user")
-        else:
-            for session in sessions:
-                await user(session)
-        return (time.process_time() - began) / (SESSIONS * MESSAGES) * 1e6
+def _look(event: Event) -> None:
+    """Stands for a subscriber that costs nothing itself."""
 
 
-async def measure(rounds: int) -> None:
-    gc.set_threshold(50_000, 20, 10)
-    for concurrent in (True, False):
-        floor, ours = [], []
-        for _ in range(rounds):
-            gc.collect()
-            floor.append(await floor_round(concurrent))
-            gc.collect()
-            ours.append(await exeunt_round(concurrent))
-        floor.sort(); ours.sort()
-        f, o = floor[len(floor) // 4], ours[len(ours) // 4]
-        print(f"{'concurrent' if concurrent else 'sequential'}: floor {f:.1f} us, exeunt {o:.1f} us, ratio {o / f:.2f}")
+async def _ask(request: PermissionRequest, invocation: object) -> ApproveOnce:
+    return ApproveOnce()
+
+
+def variants() -> list[Variant]:
+    """Return everything that is measured, in the order in which it is shown."""
+    together, alone, default = (
+        "100 sessions at once",
+        "one session at a time",
+        "at once, Python's own GC thresholds",
+    )
+    return [
+        Variant(together, "floor", partial(floor_round, True)),
+        Variant(together, "Exeunt", partial(exeunt_round, True)),
+        Variant(together, "Exeunt, streaming", partial(exeunt_round, True, streaming=True)),
+        Variant(
+            together,
+            "Exeunt, permission handler asked",
+            partial(exeunt_round, True, on_permission_request=_ask),
+        ),
+        Variant(together, "Exeunt, one subscriber", partial(exeunt_round, True, subscribers=1)),
+        Variant(alone, "floor", partial(floor_round, False)),
+        Variant(alone, "Exeunt", partial(exeunt_round, False)),
+        Variant(default, "floor", partial(floor_round, True), PYTHON_THRESHOLDS),
+        Variant(default, "Exeunt", partial(exeunt_round, True), PYTHON_THRESHOLDS),
+    ]
+
+
+def run(size: Size) -> None:
+    """Measure and print."""
+    subjects = variants()
+    samples: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    most, seconds = size.pick(full=(24, 60.0), quick=(5, 8.0), tiny=(2, 0.0))
+    try:
+        for _ in rounds(most, seconds):
+            for variant in random.sample(subjects, len(subjects)):
+                gc.set_threshold(*variant.thresholds)
+                gc.collect()
+                samples[variant.group, variant.name].append(trio.run(variant.measured))
+    finally:
+        _show(subjects, samples)
+
+
+def _show(subjects: list[Variant], samples: dict[tuple[str, str], list[float]]) -> None:
+    table = Table("turn: CPU of a message with one tool call", "us", "x floor")
+    group, base = "", 0.0
+    for variant in subjects:
+        values = samples.get((variant.group, variant.name))
+        if not values:
+            continue
+        cost = quartile(values)
+        if variant.group != group:
+            group, base = variant.group, cost
+            table.note(group)
+        table.row(f"    {variant.name}", cost, cost / base)
+    table.note("")
+    table.note("others, for the same message on such a machine (2026-11), in us:")
+    for name, cost in PEERS.items():
+        table.row(f"    {name}", cost, "")
 
 
 if __name__ == "__main__":
-    trio.run(measure, int(sys.argv[1]) if len(sys.argv) > 1 else 10)
+    main(run, __doc__)

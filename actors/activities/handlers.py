@@ -29,8 +29,6 @@ async def run(call: "Call", tool: "Tool[..., Any]", bound: Any) -> ToolResult:
     if not slots.request(call):
         await wait_for_slot(call)
     try:
-        if call.cause is not None:
-            await trio.lowlevel.checkpoint()  # somebody before swallowed the cancellation: nothing may start now
         call.stage = "handler"
         call.limit(tool.timeout)
         invocation = ToolInvocation(
@@ -64,6 +62,20 @@ async def wait_for_slot(call: "Call") -> None:
     before = call.stage
     call.stage = "slot"
     call.limit(call.actor.options.waits.slot)
+    await _granted(call)
+    call.stage = before
+
+
+async def take_slot_again(call: "Call") -> None:
+    """Wait, in front of the tenant's others, for a slot that a handler had left. Its time-out bounds that.
+
+    Cancelled: the slot is given up.
+    """
+    if not call.cancelled and not call.actor.host.tool_slots.requeue_front(call):
+        await _granted(call)
+
+
+async def _granted(call: "Call") -> None:
     call.slot_waiter = Waiter()
     granted = False
     try:
@@ -77,7 +89,6 @@ async def wait_for_slot(call: "Call") -> None:
                 call.actor.host.tool_slots.release(call)
             else:
                 call.actor.host.tool_slots.withdraw(call)
-    call.stage = before
 
 
 async def _failure(call: "Call", tool: "Tool[..., Any]", error: Exception) -> ToolResult:

@@ -53,6 +53,8 @@ class Call(Activity):
     """What the handler gave, once it has."""
     asking: str | None = None
     """Id of the approval that it waits for."""
+    left_slot: bool = False
+    """Whether its handler, while it waits for another session, has left its slot for tools."""
     parks: int = 0
     """Waits that leave its slots to others: an approval, another session's reply."""
     slot_waiter: Waiter | None = None

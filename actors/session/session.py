@@ -19,7 +19,14 @@ from exeunt.actors.session.history import History
 from exeunt.actors.session.replies import AbortReceipt, Reply, ToolOutcome
 from exeunt.actors.session.statistics import SessionStatistics
 from exeunt.actors.session.subscriptions import EventStream, check_seq
-from exeunt.actors.session.waiting import ReplyWaiter, checked_timeout, in_flight, phase, refuse_deadlock
+from exeunt.actors.session.waiting import (
+    ReplyWaiter,
+    checked_timeout,
+    in_flight,
+    phase,
+    refuse_deadlock,
+    wait_leaving_slots,
+)
 from exeunt.actors.turn import aborts, host_calls, turns
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Waiter
@@ -145,7 +152,7 @@ class Session:
         _check_open(actor)
         waiter = Waiter(caller)
         actor.put(host_calls.accept, host_calls.HostCall(name, arguments_json, waiter))
-        return cast("ToolOutcome", await waiter.wait())
+        return cast("ToolOutcome", await wait_leaving_slots(caller, waiter.wait))
 
     def on(self, callback: Callable[[Event], object]) -> Callable[[], None]:
         """Call *callback*, synchronously, with every event from now on; return a function that ends that.
@@ -223,7 +230,7 @@ class _Subscriber:
 def _put_message(actor: SessionActor, prompt: Any, mode: Any, waiter: Waiter | None) -> str:
     check_message(prompt, mode)
     _check_open(actor)
-    actor.host.turn_slots.offer(actor.options.tenant)
+    actor.host.turn_slots.offer(actor.options.tenant, session_id=actor.id)
     message_id = actor.new_id()
     actor.put(turns.accept, message_id, prompt, mode, waiter)
     return message_id

@@ -1,16 +1,20 @@
 """Waiting for a session: for the reply to a message, bounded, and never for oneself."""
 
 import math
-from typing import Any, cast
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar, cast
 
 import outcome
 
+from exeunt.actors.activities import handlers
 from exeunt.actors.callers import CALLER, Caller, would_deadlock
 from exeunt.actors.errors import InvalidConfiguration, ReplyTimeout, WouldDeadlock
 from exeunt.actors.session.replies import Reply
 from exeunt.actors.turn import parking
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Waiter
+
+T = TypeVar("T")
 
 
 class ReplyWaiter(Waiter):
@@ -28,20 +32,15 @@ class ReplyWaiter(Waiter):
         A tool call that waits leaves its slots to others meanwhile.
         """
         actor = self._actor
-        call = None if self.caller is None else self.caller.call
         if seconds is not None:
             actor.host.timers.start(seconds, self)
-        if call is not None:
-            call.actor.put(parking.park, call)
         try:
-            return cast("Reply", await self.wait())
+            return cast("Reply", await wait_leaving_slots(self.caller, self.wait))
         finally:
             if seconds is not None:
                 actor.host.timers.stop(seconds, self)
             if actor.waiters.get(message_id) is self:
                 actor.give_up(message_id)
-            if call is not None:
-                call.actor.put(parking.unpark, call)
 
     def expire(self) -> None:
         """Wake the task with the time-out. For the timers."""
@@ -53,6 +52,30 @@ class ReplyWaiter(Waiter):
         )
         error = ReplyTimeout(text, session_id=actor.id, phase=doing, in_flight=running, queued=queued)
         self.resolve(outcome.Error(error))
+
+
+async def wait_leaving_slots(caller: Caller | None, wait: Callable[[], Awaitable[T]]) -> T:
+    """Await *wait()*, which waits for somebody; the tool call that waits, if one does, leaves its slots meanwhile.
+
+    It has its slot for tools again when this returns or raises, except by a cancellation.
+    """
+    call = None if caller is None else caller.call
+    if call is None:
+        return await wait()
+    actor = call.actor
+    actor.put(parking.park, call)
+    if actor.host.tool_slots.release(call):
+        call.left_slot = True
+    result = await outcome.acapture(wait)
+    actor.put(parking.unpark, call)
+    cancelled = isinstance(result, outcome.Error) and not isinstance(result.error, Exception)
+    if call.left_slot and not call.parks and not cancelled:
+        call.left_slot = False
+        await handlers.take_slot_again(call)
+    try:
+        return result.unwrap()
+    finally:
+        del result  # an error holds this frame
 
 
 def refuse_deadlock(actor: SessionActor, what: str) -> Caller | None:

@@ -5,6 +5,7 @@ Reading order: `app` (the commands and their options), then a file or folder for
 """
 
 import sys
+from io import TextIOWrapper
 from typing import NoReturn
 
 GC_THRESHOLDS = 50_000, 20, 10
@@ -20,6 +21,10 @@ def main() -> NoReturn:
     from exeunt.actors.errors import ExeuntError
     from exeunt.cli.app import app
 
+    for stream in (sys.stdout, sys.stderr):
+        # An answer may hold any character; an output that cannot show one must not end the conversation.
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         app(prog_name="exeunt")
     except KeyboardInterrupt:

@@ -47,7 +47,7 @@ async def run_demo(options: DemoOptions, console: Console) -> int:
         async with open_host() as host, _serve(host.metrics, options.port) as exposition:
             performance = Performance(host, options.sessions, options.seed)
             signum = await _play(performance, console, exposition.url, live=terminal)
-            promises = judge(performance)
+            promises = judge(performance, stopped=signum is not None)
             print_report(console, performance, promises)
             if signum is not None:
                 console.print(f" Ended by {signal.Signals(signum).name}.")

@@ -30,12 +30,14 @@ async def clear_softly(prompt: str, invocation: ToolInvocation) -> str:
 @tool(skip_permission=True)
 async def read() -> str:
     """Read something."""
+    await trio.lowlevel.checkpoint()
     return "what was read"
 
 
 @tool(is_terminal=True, skip_permission=True)
 async def submit() -> str:
     """Hand in the work."""
+    await trio.lowlevel.checkpoint()
     return "handed in"
 
 
@@ -161,9 +163,20 @@ async def attempt(session: Session, prompt: Any = "FRESH", **options: Any) -> At
 
 async def settled(session: Session) -> None:
     """Wait until the session has nothing to do. Bounded by a day of virtual time."""
-    with trio.fail_after(86_400):
-        while _busy(session):
-            await trio.sleep(1)
+    changed = trio.Event()
+
+    def note(_: Event) -> None:
+        changed.set()
+
+    unsubscribe = session.on(note)
+    try:
+        with trio.fail_after(86_400):
+            await trio.lowlevel.checkpoint()
+            while _busy(session):
+                await changed.wait()
+                changed = trio.Event()
+    finally:
+        unsubscribe()
 
 
 def _busy(session: Session) -> bool:

@@ -85,9 +85,9 @@ async def reach(session: Session, phase: str) -> None:
 
 
 async def settled(session: Session) -> None:
-    """Wait until the session has nothing to do. Bounded by a day."""
+    """Wait until the session has nothing to do, and no restart before it. Bounded by a day."""
     with trio.fail_after(86_400):
-        while session.statistics().phase != "idle" or session.statistics().queued:
+        while (now := session.statistics()).phase != "idle" or now.queued or now.status == "restarting":
             await trio.sleep(0.1)
 
 

@@ -1,12 +1,13 @@
 """Batches: all calls run to their outcomes, whatever the others do, and the model sees them in call order."""
 
 import itertools
+from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from exeunt import tool
+from exeunt import Tool, tool
 from exeunt.actors.events import AssistantMessage, ToolExecutionComplete, ToolExecutionStart
 from exeunt.testing import Failing, Gate, ScriptedModel, Sleepy, call, checked_host
 from tests.actors.turn_support import (
@@ -24,7 +25,7 @@ from tests.actors.turn_support import (
 
 async def test_s5_siblings_of_a_terminal_success_run_to_their_outcomes(autojump_clock: MockClock) -> None:
     read_slow, write = Sleepy(3, "text"), Sleepy(5, "written")
-    tools = [tool("read_slow")(read_slow), submit, tool("write")(write)]
+    tools: list[Tool[..., Any]] = [tool("read_slow")(read_slow), submit, tool("write")(write)]
     model = ScriptedModel([[call("read_slow"), call("submit", answer=42), call("write")]])
     async with checked_host() as host:
         session = await open_session(host, model, *tools)
@@ -123,7 +124,9 @@ async def test_of_two_terminal_tools_one_success_is_enough(autojump_clock: MockC
     model.verify()
 
 
-async def test_of_two_terminal_successes_the_first_in_call_order_is_the_reply(autojump_clock: MockClock) -> None:
+async def test_of_two_terminal_successes_the_first_in_call_order_is_the_reply(
+    autojump_clock: MockClock,
+) -> None:
     slow = tool("slow", is_terminal=True)(Sleepy(5, "slow, but first"))
     fast = tool("fast", is_terminal=True)(Sleepy(1, "fast, but second"))
     model = ScriptedModel([[call("slow"), call("fast")]])
@@ -137,7 +140,9 @@ async def test_of_two_terminal_successes_the_first_in_call_order_is_the_reply(au
     model.verify()
 
 
-async def test_s10_one_of_three_parallel_tools_raises_and_the_others_finish(autojump_clock: MockClock) -> None:
+async def test_s10_one_of_three_parallel_tools_raises_and_the_others_finish(
+    autojump_clock: MockClock,
+) -> None:
     first, last = Sleepy(2, "first"), Sleepy(4, "last")
     tools = [tool("first")(first), tool("middle")(Failing()), tool("last")(last)]
     model = ScriptedModel([[call("first"), call("middle"), call("last")], "all seen"])

@@ -11,7 +11,9 @@ from exeunt.testing import ScriptedModel, call, checked_host, raw_call
 from tests.actors.turn_support import ends, logged, open_session, outcomes, read
 
 
-def timed(name: str, seconds: float, spans: dict[str, tuple[float, float]], *, sequential: bool) -> Tool[[], object]:
+def timed(
+    name: str, seconds: float, spans: dict[str, tuple[float, float]], *, sequential: bool
+) -> Tool[[], object]:
     async def handler() -> None:
         began = trio.current_time()
         await trio.sleep(seconds)
@@ -81,7 +83,9 @@ async def test_calls_behind_a_sequential_one_are_in_flight_while_they_wait(autoj
     model.verify()
 
 
-async def test_calls_without_an_id_or_with_the_same_one_get_ids_of_their_own(autojump_clock: MockClock) -> None:
+async def test_calls_without_an_id_or_with_the_same_one_get_ids_of_their_own(
+    autojump_clock: MockClock,
+) -> None:
     ids: list[str] = []
 
     @tool
@@ -101,7 +105,9 @@ async def test_calls_without_an_id_or_with_the_same_one_get_ids_of_their_own(aut
         assert "" not in sent
         assert max(Counter(sent).values()) == 1
         assert sorted(ids) == sorted(sent)
-        assert list(model.requests[1].results.items()) == [(id, str(number)) for number, id in enumerate(sent)]
+        assert list(model.requests[1].results.items()) == [
+            (id, str(number)) for number, id in enumerate(sent)
+        ]
     model.verify()
 
 

@@ -110,14 +110,24 @@ async def test_a_clearing_turn_ends_by_its_terminal_calls_or_else_by_the_clear(
     """Its text is that of the first terminal call that succeeded, in call order, though the owner settles last."""
 
     async def fail() -> str:
+        await trio.lowlevel.checkpoint()
         raise RuntimeError("it broke")
 
     model = ScriptedModel([calls, "ok"])
     async with checked_host() as host:
-        tools = [clear_context, clear_softly, read, submit, plain_tool("submit_badly", fail, is_terminal=True)]
+        tools = [
+            clear_context,
+            clear_softly,
+            read,
+            submit,
+            plain_tool("submit_badly", fail, is_terminal=True),
+        ]
         session = await open_session(host, model, *tools)
         reply = await session.send_and_wait("start over")
-        assert [(turn.reason, turn.content) for turn in reply.turns] == [(reason, content), ("completed", "ok")]
+        assert [(turn.reason, turn.content) for turn in reply.turns] == [
+            (reason, content),
+            ("completed", "ok"),
+        ]
         assert turns_counted(host) == {reason: 1, "completed": 1}
     model.verify()
 
@@ -158,7 +168,9 @@ async def test_no_idle_and_no_other_work_comes_between_a_clear_and_its_seeded_tu
     """The seeded turn keeps its predecessor's slot: a session that waits for one does not overtake it."""
     model = ScriptedModel.per_session(
         lambda name: (
-            [after(5, call("clear_context", prompt="FRESH")), after(5, say("ok"))] if name == "one" else ["hi"]
+            [after(5, call("clear_context", prompt="FRESH")), after(5, say("ok"))]
+            if name == "one"
+            else ["hi"]
         )
     )
     order: list[tuple[str, str]] = []
@@ -210,7 +222,7 @@ async def test_a_post_hook_that_makes_a_failure_a_success_commits(autojump_clock
         await invocation.session.history.clear_context("FRESH")
         return ToolResult("half done")
 
-    async def polish(_: Any, __: Any) -> dict[str, Any]:
+    def polish(_: Any, __: Any) -> dict[str, Any]:
         return {"modified_result": ToolResult("all done")}
 
     model = ScriptedModel([call("clear"), "ok"])

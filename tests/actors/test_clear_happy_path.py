@@ -241,7 +241,9 @@ async def test_the_reply_has_the_last_answer_and_a_record_of_each_turn(autojump_
 
 async def test_a_chain_of_clears_is_one_wait_and_one_idle(autojump_clock: MockClock) -> None:
     """The first waiter gets the last answer; nobody is told in between that the session is idle."""
-    model = ScriptedModel([call("clear_context", prompt=f"seed {number}") for number in range(5)] + ["at last"])
+    model = ScriptedModel(
+        [call("clear_context", prompt=f"seed {number}") for number in range(5)] + ["at last"]
+    )
     async with checked_host() as host:
         session = await open_session(host, model, clear_context)
         events = watch(session)

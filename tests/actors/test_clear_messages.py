@@ -64,7 +64,12 @@ async def test_queued_messages_follow_the_seeded_turn_each_with_a_turn_of_its_ow
         session = await open_session(host, model, _talking(**{when: QUEUED}))
         await session.send("start over")
         await settled(session)
-        assert [request.contents[-1] for request in model.requests] == ["start over", "FRESH", "three", "four"]
+        assert [request.contents[-1] for request in model.requests] == [
+            "start over",
+            "FRESH",
+            "three",
+            "four",
+        ]
         assert model.requests[2].contents == ("FRESH", "on the seed", "three")
         assert await ends(session) == ["terminal_tool", "completed", "completed", "completed"]
     model.verify()
@@ -161,7 +166,9 @@ async def test_a_waiting_queued_sender_gets_its_own_answer_and_no_record_of_the_
     model.verify()
 
 
-async def test_a_clear_lets_waiting_messages_count_for_the_mailbox_as_before(autojump_clock: MockClock) -> None:
+async def test_a_clear_lets_waiting_messages_count_for_the_mailbox_as_before(
+    autojump_clock: MockClock,
+) -> None:
     model = ScriptedModel([call("clear"), after(5, say("ok")), "on three", "on four"])
     async with checked_host() as host:
         session = await open_session(host, model, _talking(before=QUEUED), mailbox_size=2)
@@ -174,7 +181,9 @@ async def test_a_clear_lets_waiting_messages_count_for_the_mailbox_as_before(aut
     model.verify()
 
 
-async def test_the_tool_that_clears_may_be_called_again_by_a_queued_message(autojump_clock: MockClock) -> None:
+async def test_the_tool_that_clears_may_be_called_again_by_a_queued_message(
+    autojump_clock: MockClock,
+) -> None:
     model = ScriptedModel(
         [call("clear_context", prompt="A"), "on a", call("clear_context", prompt="B"), "on b"]
     )

@@ -39,13 +39,16 @@ from tests.actors.clear_support import (
 
 
 async def _fail() -> str:
+    await trio.lowlevel.checkpoint()
     raise RuntimeError("it broke")
 
 
 # --- From the handler ------------------------------------------------------------------------------------------
 
 
-async def test_a_handlers_own_call_owns_the_clear_whatever_else_is_in_flight(autojump_clock: MockClock) -> None:
+async def test_a_handlers_own_call_owns_the_clear_whatever_else_is_in_flight(
+    autojump_clock: MockClock,
+) -> None:
     """A terminal sibling that fails later does not matter: the clear belongs to the call that asked for it."""
 
     async def fail_late() -> str:
@@ -67,6 +70,7 @@ async def test_a_child_task_of_a_handler_clears_as_the_handler(autojump_clock: M
     async def clear(invocation: ToolInvocation) -> str:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(invocation.session.history.clear_context, "FRESH")
+            nursery.start_soon(trio.lowlevel.checkpoint)
         raise RuntimeError("changed my mind")
 
     model = ScriptedModel([[call("clear"), call("read")], "never mind"])
@@ -250,7 +254,9 @@ async def test_another_task_clears_as_the_only_call_in_flight(autojump_clock: Mo
     model.verify()
 
 
-async def test_the_clear_of_another_task_falls_with_the_only_call_in_flight(autojump_clock: MockClock) -> None:
+async def test_the_clear_of_another_task_falls_with_the_only_call_in_flight(
+    autojump_clock: MockClock,
+) -> None:
     async def fail_late() -> str:
         await trio.sleep(5)
         raise RuntimeError("it broke")
@@ -477,7 +483,9 @@ async def test_a_handler_that_has_timed_out_cannot_clear_while_another_call_runs
     model.verify()
 
 
-async def test_a_handler_cannot_clear_in_the_second_that_it_has_to_clean_up(autojump_clock: MockClock) -> None:
+async def test_a_handler_cannot_clear_in_the_second_that_it_has_to_clean_up(
+    autojump_clock: MockClock,
+) -> None:
     """Its outcome is not in the log yet, but it is decided: the clear could only be rolled back."""
     attempts: list[Attempt] = []
 
@@ -522,7 +530,9 @@ async def test_the_refusal_of_a_cancelled_handler_is_seen_even_if_it_does_not_sh
     model.verify()
 
 
-async def test_an_aborted_handler_cannot_clear_the_next_turn_of_its_session(autojump_clock: MockClock) -> None:
+async def test_an_aborted_handler_cannot_clear_the_next_turn_of_its_session(
+    autojump_clock: MockClock,
+) -> None:
     attempts: list[Attempt] = []
 
     async def clear_too_late(invocation: ToolInvocation) -> str:

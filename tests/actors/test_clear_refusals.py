@@ -98,7 +98,9 @@ async def test_s2_a_hook_around_a_turn_cannot_clear(autojump_clock: MockClock, h
     model.verify()
 
 
-async def test_a_hook_of_a_steered_message_cannot_clear_between_two_batches(autojump_clock: MockClock) -> None:
+async def test_a_hook_of_a_steered_message_cannot_clear_between_two_batches(
+    autojump_clock: MockClock,
+) -> None:
     attempts: list[Attempt] = []
 
     async def clear_in_hook(given: Any, invocation: HookInvocation) -> None:

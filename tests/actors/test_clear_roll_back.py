@@ -7,6 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from exeunt import (
+    ClearResult,
     ClearRolledBack,
     HookInvocation,
     Reject,
@@ -16,7 +17,7 @@ from exeunt import (
     TurnAborted,
     Waits,
 )
-from exeunt.testing import Gate, ScriptedModel, Shielded, Sleepy, call, checked_host
+from exeunt.testing import Gate, ScriptedModel, Shielded, SilentApprover, Sleepy, call, checked_host
 from tests.actors.clear_support import (
     attempt,
     clear_context,
@@ -68,7 +69,7 @@ def _failing_tool(way: str) -> Any:
     return tool_of("clear", clear, is_terminal=True, timeout=5)
 
 
-async def _fail_it(given: Any, _: HookInvocation) -> dict[str, Any]:
+def _fail_it(given: Any, _: HookInvocation) -> dict[str, Any]:
     bad = ToolResult("the hook says no", "failure", error="policy")
     return {"modified_result": bad} if given.tool_name == "clear" else {}
 
@@ -108,7 +109,10 @@ async def test_an_owner_that_fails_rolls_back_and_the_model_may_clear_in_the_nex
         assert list(model.requests[1].results) == ["call_1", "call_2"]
         assert model.requests[2].contents == ("AGAIN",)
         assert await seeds(session) == ["AGAIN"]
-        assert (reply.content, [turn.reason for turn in reply.turns]) == ("ok", ["terminal_tool", "completed"])
+        assert (reply.content, [turn.reason for turn in reply.turns]) == (
+            "ok",
+            ["terminal_tool", "completed"],
+        )
         assert clears_counted(host) == {"rolled_back": 1, "committed": 1}
     model.verify()
 
@@ -129,7 +133,9 @@ async def test_a_roll_back_comes_at_once_and_frees_the_place_for_another_clear(
     gate = Gate()
     model = ScriptedModel([[call("clear"), call("wait")], "ok"])
     async with checked_host() as host:
-        session = await open_session(host, model, tool_of("clear", _clear_and_raise), plain_tool("wait", gate))
+        session = await open_session(
+            host, model, tool_of("clear", _clear_and_raise), plain_tool("wait", gate)
+        )
         events = watch(session)
         await session.send("start over")
         await trio.sleep(1)
@@ -147,22 +153,21 @@ async def test_a_rolled_back_clear_leaves_the_context_as_if_it_had_never_been_as
     autojump_clock: MockClock,
 ) -> None:
     async def fails(_: ToolInvocation) -> str:
+        await trio.lowlevel.checkpoint()
         raise RuntimeError("changed my mind")
 
-    contexts = []
+    seen: list[Any] = []
     for handler in (fails, _clear_and_raise):
         model = ScriptedModel(["hi", call("clear"), "never mind"])
         async with checked_host() as host:
             session = await open_session(host, model, tool_of("clear", handler), system_message="terse")
             await session.send_and_wait("hello")
             await session.send_and_wait("start over")
-            messages = session.history.messages()
-            contexts.append([(m.role, m.content, m.tool_calls, m.tool_call_id) for m in messages])
-            log = [event.type for event in await session.get_events()]
-            contexts[-1].append(("log", str(log), (), None))
+            context = [(m.role, m.content, m.tool_calls, m.tool_call_id) for m in session.history.messages()]
+            seen.append((context, [event.type for event in await session.get_events()]))
             assert session.statistics().generation == 0
         model.verify()
-    assert contexts[0] == contexts[1]
+    assert seen[0] == seen[1]
 
 
 @pytest.mark.parametrize("decision", ["deny", "reject"])
@@ -195,14 +200,16 @@ async def test_a_clear_from_a_hook_or_approval_that_then_says_no_is_rolled_back(
     model.verify()
 
 
-async def test_a_clear_during_an_approval_that_nobody_answers_is_rolled_back(autojump_clock: MockClock) -> None:
+async def test_a_clear_during_an_approval_that_nobody_answers_is_rolled_back(
+    autojump_clock: MockClock,
+) -> None:
     model = ScriptedModel([call("ask"), "never mind"])
     async with checked_host() as host:
         session = await open_session(
             host,
             model,
             plain_tool("ask", Sleepy(1), skip_permission=False),
-            on_permission_request=lambda *_: trio.sleep_forever(),
+            on_permission_request=SilentApprover(),
             waits=Waits(approval=60),
         )
         events = watch(session)
@@ -215,7 +222,9 @@ async def test_a_clear_during_an_approval_that_nobody_answers_is_rolled_back(aut
     model.verify()
 
 
-async def test_a_post_hook_that_is_cut_off_does_not_undo_the_owners_success(autojump_clock: MockClock) -> None:
+async def test_a_post_hook_that_is_cut_off_does_not_undo_the_owners_success(
+    autojump_clock: MockClock,
+) -> None:
     """The work is done; only a hook that looks at it did not return."""
 
     async def hangs(_: Any, __: HookInvocation) -> None:
@@ -223,9 +232,7 @@ async def test_a_post_hook_that_is_cut_off_does_not_undo_the_owners_success(auto
 
     model = ScriptedModel([call("clear_context", prompt="FRESH"), "ok"])
     async with checked_host() as host:
-        session = await open_session(
-            host, model, clear_context, on_post_tool_use=hangs, waits=Waits(hook=5)
-        )
+        session = await open_session(host, model, clear_context, on_post_tool_use=hangs, waits=Waits(hook=5))
         assert (await session.send_and_wait("start over")).content == "ok"
         assert clears_counted(host) == {"committed": 1}
     model.verify()
@@ -339,7 +346,9 @@ async def test_who_waits_for_an_aborted_clear_is_told_that_the_turn_was_aborted(
     model.verify()
 
 
-async def test_a_handler_that_clears_and_aborts_its_own_turn_has_aborted_it(autojump_clock: MockClock) -> None:
+async def test_a_handler_that_clears_and_aborts_its_own_turn_has_aborted_it(
+    autojump_clock: MockClock,
+) -> None:
     async def clear_and_abort(invocation: ToolInvocation) -> str:
         await invocation.session.history.clear_context("FRESH")
         await invocation.session.abort()
@@ -406,7 +415,9 @@ async def test_a_roll_back_keeps_what_was_steered_and_queued_in_order(autojump_c
 
 async def test_another_sessions_clear_is_not_touched_by_a_roll_back(autojump_clock: MockClock) -> None:
     model = ScriptedModel.per_session(
-        lambda name: [call("clear"), "never mind"] if name == "one" else [call("clear_context", prompt="A"), "ok"]
+        lambda name: (
+            [call("clear"), "never mind"] if name == "one" else [call("clear_context", prompt="A"), "ok"]
+        )
     )
     async with checked_host() as host:
         one = await open_session(host, model, tool_of("clear", _clear_and_raise), session_id="one")
@@ -419,7 +430,7 @@ async def test_another_sessions_clear_is_not_touched_by_a_roll_back(autojump_clo
 
 async def test_nothing_of_a_staged_clear_is_left_after_its_roll_back(autojump_clock: MockClock) -> None:
     """The next turn knows nothing of it: it can be cleared again, and its clear is its own."""
-    results = []
+    results: list[ClearResult] = []
 
     async def clear_and_fail(invocation: ToolInvocation) -> str:
         results.append(await invocation.session.history.clear_context("LOST"))

@@ -38,7 +38,9 @@ CLEAR = call("clear_context", prompt="FRESH")
 # --- Budgets ---------------------------------------------------------------------------------------------------
 
 
-async def test_the_steps_of_the_clearing_turn_do_not_count_for_the_seeded_one(autojump_clock: MockClock) -> None:
+async def test_the_steps_of_the_clearing_turn_do_not_count_for_the_seeded_one(
+    autojump_clock: MockClock,
+) -> None:
     model = ScriptedModel([call("read"), call("read"), CLEAR, call("read"), call("read"), "ok"])
     async with checked_host() as host:
         session = await open_session(host, model, clear_context, read, limits={"steps": 3})
@@ -52,6 +54,7 @@ async def test_failed_batches_of_the_clearing_turn_do_not_count_for_the_seeded_o
     autojump_clock: MockClock,
 ) -> None:
     async def broken() -> str:
+        await trio.lowlevel.checkpoint()
         raise RuntimeError("it broke")
 
     model = ScriptedModel([call("broken"), CLEAR, call("broken"), "ok"])
@@ -89,7 +92,7 @@ async def test_the_tokens_of_the_clearing_turn_do_not_count_for_the_seeded_one(
 async def test_the_prompt_hook_sees_the_seed_and_may_change_it(autojump_clock: MockClock) -> None:
     seen: list[str] = []
 
-    async def watchful(given: Any, _: HookInvocation) -> dict[str, str]:
+    def watchful(given: Any, _: HookInvocation) -> dict[str, str]:
         seen.append(given.prompt)
         return {"modified_prompt": given.prompt.lower(), "additional_context": "be kind"}
 
@@ -110,7 +113,9 @@ async def test_the_prompt_hook_sees_the_seed_and_may_change_it(autojump_clock: M
 
 
 @pytest.mark.parametrize("failure", ["raises", "hangs"])
-async def test_a_prompt_hook_that_fails_leaves_the_seed_as_it_is(autojump_clock: MockClock, failure: str) -> None:
+async def test_a_prompt_hook_that_fails_leaves_the_seed_as_it_is(
+    autojump_clock: MockClock, failure: str
+) -> None:
     async def fails(given: Any, _: HookInvocation) -> None:
         if given.prompt == "FRESH":
             if failure == "hangs":
@@ -129,7 +134,7 @@ async def test_a_prompt_hook_that_fails_leaves_the_seed_as_it_is(autojump_clock:
 async def test_a_seed_that_a_hook_blocks_never_reaches_a_model(autojump_clock: MockClock) -> None:
     """The clear stays; its turn ends, who waited is told, and later requests do not hold the blocked text."""
 
-    async def block(given: Any, _: HookInvocation) -> dict[str, str]:
+    def block(given: Any, _: HookInvocation) -> dict[str, str]:
         return {"decision": "block", "reason": "a secret"} if given.prompt == "FRESH" else {}
 
     model = ScriptedModel([CLEAR, "hi"])
@@ -146,14 +151,17 @@ async def test_a_seed_that_a_hook_blocks_never_reaches_a_model(autojump_clock: M
         assert len(model.requests) == 1
 
         await session.send_and_wait("hello")
-        assert "FRESH" not in str(model.requests[1])
-        assert model.requests[1].contents[-1] == "hello"
+        # A context begins with a user message, so something stands in the seed's place.
+        withheld = "[The first message of this context was withheld.]"
+        assert model.requests[1].contents == ("terse", withheld, "hello")
         assert session.statistics().generation == 1
     model.verify()
 
 
-async def test_messages_steered_behind_a_blocked_seed_get_a_turn_of_their_own(autojump_clock: MockClock) -> None:
-    async def block(given: Any, _: HookInvocation) -> dict[str, str]:
+async def test_messages_steered_behind_a_blocked_seed_get_a_turn_of_their_own(
+    autojump_clock: MockClock,
+) -> None:
+    def block(given: Any, _: HookInvocation) -> dict[str, str]:
         return {"decision": "block", "reason": "a secret"} if given.prompt == "FRESH" else {}
 
     async def steer_and_clear(invocation: ToolInvocation) -> str:
@@ -182,7 +190,7 @@ async def test_the_hook_after_a_turn_is_called_for_the_clearing_turn_and_for_the
         await trio.sleep(1)
         order.append((given.reason, given.final_message))
 
-    async def on_prompt(given: Any, _: HookInvocation) -> None:
+    def on_prompt(given: Any, _: HookInvocation) -> None:
         order.append(("prompt", given.prompt))
 
     model = ScriptedModel([CLEAR, "ok"])
@@ -205,7 +213,7 @@ async def test_a_clear_does_not_start_the_session_again(autojump_clock: MockCloc
     """The hook of the session's start has greeted already, and its text is not put in front of a seed."""
     sources: list[str] = []
 
-    async def greet(given: Any, _: HookInvocation) -> dict[str, str]:
+    def greet(given: Any, _: HookInvocation) -> dict[str, str]:
         sources.append(given.source)
         return {"additional_context": "welcome"}
 

@@ -7,7 +7,16 @@ import trio
 from trio.testing import MockClock
 
 from exeunt import ApproveOnce, HostOptions, ToolInvocation
-from exeunt.testing import Gate, ScriptedModel, Shielded, SilentApprover, Sleepy, Swallowing, call, checked_host
+from exeunt.testing import (
+    Gate,
+    ScriptedModel,
+    Shielded,
+    SilentApprover,
+    Sleepy,
+    Swallowing,
+    call,
+    checked_host,
+)
 from tests.actors.clear_support import (
     attempt,
     clear_context,
@@ -58,9 +67,7 @@ async def test_s3_by_default_a_sibling_runs_to_its_outcome_and_is_wiped_with_its
 
 
 async def test_the_owner_settles_last_whatever_the_order_of_the_calls(autojump_clock: MockClock) -> None:
-    model = ScriptedModel(
-        [[call("slow"), call("clear_context", prompt="FRESH"), call("slower")], "ok"]
-    )
+    model = ScriptedModel([[call("slow"), call("clear_context", prompt="FRESH"), call("slower")], "ok"])
     async with checked_host() as host:
         session = await open_session(
             host, model, clear_context, plain_tool("slow", Sleepy(5)), plain_tool("slower", Sleepy(7))
@@ -90,6 +97,7 @@ async def test_a_sibling_keeps_its_own_time_out(autojump_clock: MockClock) -> No
 @pytest.mark.parametrize("siblings", ["wait", "cancel"])
 async def test_a_sibling_that_fails_first_changes_nothing(autojump_clock: MockClock, siblings: Any) -> None:
     async def fail() -> str:
+        await trio.lowlevel.checkpoint()
         raise RuntimeError("it broke")
 
     model = ScriptedModel([[call("broken"), call("clear"), call("unknown")], "ok"])
@@ -108,7 +116,10 @@ WAYS = ["argument", "option", "argument beats option"]
 async def test_siblings_can_be_cancelled_by_argument_or_by_a_sessions_option(
     autojump_clock: MockClock, way: str
 ) -> None:
-    options: dict[str, Any] = {"option": {"siblings": "cancel"}, "argument beats option": {"siblings": "wait"}}
+    options: dict[str, Any] = {
+        "option": {"siblings": "cancel"},
+        "argument beats option": {"siblings": "wait"},
+    }
     slow = Sleepy()
     model = ScriptedModel([[call("clear"), call("slow")], "ok"])
     async with checked_host() as host:
@@ -191,7 +202,9 @@ async def test_a_sibling_that_swallows_its_cancellation_is_cancelled_all_the_sam
     model.verify()
 
 
-async def test_with_cancel_an_approval_that_a_sibling_waits_for_is_withdrawn(autojump_clock: MockClock) -> None:
+async def test_with_cancel_an_approval_that_a_sibling_waits_for_is_withdrawn(
+    autojump_clock: MockClock,
+) -> None:
     approver = SilentApprover()
     model = ScriptedModel([[call("clear"), call("ask")], "ok"])
     async with checked_host() as host:
@@ -246,7 +259,7 @@ async def test_a_turn_that_gave_its_slot_back_for_a_siblings_approval_clears_all
     )
     ended: list[str] = []
 
-    async def note_end(given: Any, _: Any) -> None:
+    def note_end(given: Any, _: Any) -> None:
         ended.append(given.final_message)
 
     async with checked_host(options=HostOptions(running_turns=1)) as host:
@@ -299,7 +312,9 @@ async def test_with_cancel_a_sibling_gives_up_its_place_in_the_queue_for_a_slot(
     model.verify()
 
 
-async def test_a_sequential_sibling_behind_the_owner_runs_before_the_commit(autojump_clock: MockClock) -> None:
+async def test_a_sequential_sibling_behind_the_owner_runs_before_the_commit(
+    autojump_clock: MockClock,
+) -> None:
     """The owner's handler has returned, so it holds up nobody; the clear waits for those behind it."""
     second = Sleepy(5)
     model = ScriptedModel([[call("clear"), call("second")], "ok"])
@@ -313,7 +328,9 @@ async def test_a_sequential_sibling_behind_the_owner_runs_before_the_commit(auto
     model.verify()
 
 
-async def test_with_cancel_a_sequential_sibling_behind_the_owner_never_starts(autojump_clock: MockClock) -> None:
+async def test_with_cancel_a_sequential_sibling_behind_the_owner_never_starts(
+    autojump_clock: MockClock,
+) -> None:
     second = Sleepy(5)
     model = ScriptedModel([[call("clear"), call("second")], "ok"])
     async with checked_host() as host:
@@ -345,7 +362,7 @@ async def test_with_cancel_the_other_owners_of_a_clear_are_spared(autojump_clock
 async def test_what_hooks_add_to_a_cleared_batch_does_not_reach_the_new_context(
     autojump_clock: MockClock,
 ) -> None:
-    async def advise(_: Any, __: Any) -> dict[str, str]:
+    def advise(_: Any, __: Any) -> dict[str, str]:
         return {"additional_context": "mind what you read before"}
 
     model = ScriptedModel([[call("clear_context", prompt="FRESH"), call("slow")], "ok"])

@@ -8,7 +8,7 @@ from trio.testing import MockClock
 from exeunt import PermissionRequest, ToolInvocation, tool
 from exeunt.actors.events import AssistantMessage, ToolExecutionComplete, ToolExecutionStart
 from exeunt.testing import ScriptedModel, call, checked_host, raw_call
-from tests.actors.turn_support import calls_counted, logged, open_session, outcomes, read, submit
+from tests.actors.turn_support import answering, calls_counted, logged, open_session, outcomes, read, submit
 
 
 @pytest.mark.parametrize(
@@ -133,7 +133,10 @@ async def test_modified_arguments_of_one_call_leave_its_siblings_alone(autojump_
 @pytest.mark.parametrize(
     ("modified", "complaint"),
     [
-        ({"answer": "many"}, "The arguments for the tool call 'submit' are not valid: answer: expected int, got str"),
+        (
+            {"answer": "many"},
+            "The arguments for the tool call 'submit' are not valid: answer: expected int, got str",
+        ),
         ({}, "The arguments for the tool call 'submit' are not valid: answer: required but missing"),
         ([42], "The arguments for the tool call 'submit' must be an object but got array."),
         (object(), "a preToolUse hook gave arguments that are no JSON: "),
@@ -148,7 +151,7 @@ async def test_modified_arguments_are_validated_like_the_models_own(
             host,
             model,
             submit,
-            on_pre_tool_use=lambda hook_input, invocation: {"modified_args": modified},
+            on_pre_tool_use=answering({"modified_args": modified}),
         )
         reply = await session.send_and_wait("go")
 

@@ -32,7 +32,9 @@ async def text_of(error: BaseException) -> tuple[str, str | None]:
         (end,) = await logged(session, ToolExecutionComplete)
     model.verify()
     shown = model.requests[1].results["call_1"]
-    return shown.removeprefix("Failed to execute `act` tool with arguments: {} due to error: "), end.error_message
+    return shown.removeprefix(
+        "Failed to execute `act` tool with arguments: {} due to error: "
+    ), end.error_message
 
 
 class Unprintable(Exception):
@@ -46,7 +48,9 @@ class Unprintable(Exception):
         (OSError("disk full"), "OSError: disk full"),
         (ExceptionGroup("nursery", [ValueError("a")]), "ValueError: a"),
         (
-            ExceptionGroup("outer", [KeyError("k"), ExceptionGroup("inner", [OSError("b"), ValueError("c")])]),
+            ExceptionGroup(
+                "outer", [KeyError("k"), ExceptionGroup("inner", [OSError("b"), ValueError("c")])]
+            ),
             "KeyError: 'k'; OSError: b; ValueError: c",
         ),
         (
@@ -64,7 +68,9 @@ async def test_the_model_and_the_log_read_the_true_cause(
     assert await text_of(error) == (text, text)
 
 
-async def test_errors_of_a_handlers_own_nursery_are_a_failure_that_names_them(autojump_clock: MockClock) -> None:
+async def test_errors_of_a_handlers_own_nursery_are_a_failure_that_names_them(
+    autojump_clock: MockClock,
+) -> None:
     nap = Sleepy()
 
     @tool
@@ -88,7 +94,9 @@ async def test_errors_of_a_handlers_own_nursery_are_a_failure_that_names_them(au
     model.verify()
 
 
-async def test_a_handler_with_a_nursery_of_its_own_can_time_out_and_be_aborted(autojump_clock: MockClock) -> None:
+async def test_a_handler_with_a_nursery_of_its_own_can_time_out_and_be_aborted(
+    autojump_clock: MockClock,
+) -> None:
     nap = Sleepy()
 
     @tool(timeout=5)
@@ -157,7 +165,9 @@ async def test_an_error_beside_the_cancellation_harms_nobody(autojump_clock: Moc
     model.verify()
 
 
-async def test_a_tool_that_does_not_expose_its_errors_keeps_them_for_the_log(autojump_clock: MockClock) -> None:
+async def test_a_tool_that_does_not_expose_its_errors_keeps_them_for_the_log(
+    autojump_clock: MockClock,
+) -> None:
     seen: list[str] = []
 
     @tool(expose_errors=False)
@@ -169,7 +179,9 @@ async def test_a_tool_that_does_not_expose_its_errors_keeps_them_for_the_log(aut
 
     model = ScriptedModel([call("login", user="ada"), "hm"])
     async with checked_host() as host:
-        session = await open_session(host, model, login, on_error_occurred=note, on_post_tool_use_failure=note)
+        session = await open_session(
+            host, model, login, on_error_occurred=note, on_post_tool_use_failure=note
+        )
         await session.send_and_wait("go")
 
         assert model.requests[1].results == {
@@ -267,6 +279,7 @@ async def test_calls_of_a_host_that_is_cancelled_from_outside_have_their_end(
     async def nap() -> None:
         if nursery:
             async with trio.open_nursery() as inner:
+                inner.start_soon(trio.sleep_forever)
                 inner.start_soon(trio.sleep_forever)
         else:
             await trio.sleep_forever()

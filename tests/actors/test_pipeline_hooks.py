@@ -9,7 +9,17 @@ from trio.testing import MockClock
 from exeunt import HookInvocation, PromptBlocked, TurnAborted, TurnFailed, Waits
 from exeunt.actors.events import HookEnd, HookStart, SessionWarning, UserMessage
 from exeunt.testing import ScriptedModel, call, checked_host, fail
-from tests.actors.turn_support import broken, ends, logged, open_session, outcomes, read, submit, watch
+from tests.actors.turn_support import (
+    answering,
+    broken,
+    ends,
+    logged,
+    open_session,
+    outcomes,
+    read,
+    submit,
+    watch,
+)
 
 
 async def test_the_context_of_a_pre_hook_follows_the_results_of_the_batch(autojump_clock: MockClock) -> None:
@@ -33,8 +43,8 @@ async def test_the_context_of_a_pre_hook_follows_the_results_of_the_batch(autoju
 
 async def test_the_words_of_both_hooks_of_a_failed_call_stand_in_order(autojump_clock: MockClock) -> None:
     hooks = {
-        "on_pre_tool_use": lambda hook_input, invocation: {"additional_context": "before"},
-        "on_post_tool_use_failure": lambda hook_input, invocation: {"additional_context": "after"},
+        "on_pre_tool_use": answering({"additional_context": "before"}),
+        "on_post_tool_use_failure": answering({"additional_context": "after"}),
     }
     model = ScriptedModel([call("broken"), "done"])
     async with checked_host() as host:
@@ -194,7 +204,7 @@ async def test_hooks_of_a_call_are_bracketed_by_events_in_order(autojump_clock: 
         assert hook_input["session_id"] == hook_input.session_id == invocation.session_id
 
     names = ["on_session_start", "on_user_prompt_submitted", "on_pre_tool_use", "on_post_tool_use"]
-    hooks = {name: silent for name in [*names, "on_post_tool_use_failure", "on_error_occurred", "on_session_end"]}
+    hooks = dict.fromkeys([*names, "on_post_tool_use_failure", "on_error_occurred", "on_session_end"], silent)
     model = ScriptedModel([call("read"), call("broken"), "done"])
     async with checked_host() as host:
         session = await open_session(host, model, read, broken, hooks=hooks)
@@ -217,9 +227,15 @@ async def test_hooks_of_a_call_are_bracketed_by_events_in_order(autojump_clock: 
     model.verify()
 
 
-async def test_half_a_surrogate_pair_from_a_hook_does_not_brick_the_session(autojump_clock: MockClock) -> None:
+async def test_half_a_surrogate_pair_from_a_hook_does_not_brick_the_session(
+    autojump_clock: MockClock,
+) -> None:
     def half(hook_input: Any, invocation: Any) -> dict[str, str]:
-        return {"additional_context": "a\ud83d", "permission_decision_reason": "b\ud83d", "permission_decision": "deny"}
+        return {
+            "additional_context": "a\ud83d",
+            "permission_decision_reason": "b\ud83d",
+            "permission_decision": "deny",
+        }
 
     hooks = {"on_pre_tool_use": half, "on_user_prompt_submitted": half, "on_session_start": half}
     model = ScriptedModel([call("read"), "done"])

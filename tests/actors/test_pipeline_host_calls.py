@@ -12,9 +12,9 @@ from exeunt import (
     PermissionRequest,
     Reject,
     SessionClosed,
-    TurnAborted,
     ToolInvocation,
     ToolOutcome,
+    TurnAborted,
     WouldDeadlock,
     tool,
 )
@@ -29,6 +29,7 @@ from exeunt.actors.events import (
 )
 from exeunt.testing import Gate, ScriptedModel, Shielded, Sleepy, call, checked_host
 from tests.actors.turn_support import (
+    answering,
     broken,
     calls_counted,
     ends,
@@ -42,7 +43,9 @@ from tests.actors.turn_support import (
 )
 
 
-async def test_a_call_of_the_host_is_no_turn_and_leaves_nothing_in_the_context(autojump_clock: MockClock) -> None:
+async def test_a_call_of_the_host_is_no_turn_and_leaves_nothing_in_the_context(
+    autojump_clock: MockClock,
+) -> None:
     model = ScriptedModel(["hi", "again"])
     async with checked_host() as host:
         session = await open_session(host, model, submit, read)
@@ -51,7 +54,11 @@ async def test_a_call_of_the_host_is_no_turn_and_leaves_nothing_in_the_context(a
         result = await session.call_tool("submit", {"answer": 42})
 
         assert isinstance(result, ToolOutcome)
-        assert (result.tool_name, result.outcome, result.content) == ("submit", Outcome.SUCCESS, "accepted 42")
+        assert (result.tool_name, result.outcome, result.content) == (
+            "submit",
+            Outcome.SUCCESS,
+            "accepted 42",
+        )
         assert session.history.messages() == before
         assert turns_counted(host) == {"completed": 1}
         assert calls_counted(host) == {("submit", "success", "true"): 1}
@@ -91,7 +98,11 @@ async def act(how: str) -> Any:
             'Failed to execute `act` tool with arguments: {"how":"raise"} due to error: RuntimeError: it broke',
         ),
         ({}, "invalid", "The arguments for the tool call 'act' are not valid: how: required but missing"),
-        ('{"how": "success"', "invalid", "The arguments for the tool call 'act' were not valid JSON: the text ends too early."),
+        (
+            '{"how": "success"',
+            "invalid",
+            "The arguments for the tool call 'act' were not valid JSON: the text ends too early.",
+        ),
         ({"how": "deny"}, "denied", "Denied by preToolUse hook: policy X"),
         ({"how": "reject"}, "rejected", "The user rejected this tool call."),
         ({"how": "sleep"}, "timeout", "The tool 'act' timed out after 300 s."),
@@ -223,7 +234,7 @@ async def test_an_approval_for_the_session_that_the_host_got_counts_for_the_mode
     model = ScriptedModel([call("read"), "done"])
     async with checked_host() as host:
         session = await open_session(
-            host, model, read, on_permission_request=lambda request, invocation: "approve-for-session"
+            host, model, read, on_permission_request=answering("approve-for-session")
         )
         await session.call_tool("read")
         await session.send_and_wait("go")

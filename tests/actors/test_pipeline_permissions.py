@@ -16,7 +16,7 @@ from exeunt import (
 )
 from exeunt.actors.events import PermissionCompleted, PermissionRequested, ToolExecutionComplete
 from exeunt.testing import ScriptedModel, call, checked_host
-from tests.actors.turn_support import calls_counted, logged, open_session, outcomes, read, submit
+from tests.actors.turn_support import answering, calls_counted, logged, open_session, outcomes, read, submit
 
 NOBODY = "Permission denied and could not request permission from user"
 
@@ -87,12 +87,16 @@ async def test_approving_once_is_asked_again_next_time(autojump_clock: MockClock
     model.verify()
 
 
-@pytest.mark.parametrize("always", [ApproveForSession(), "approve-for-session", {"kind": "approve-for-session"}])
+@pytest.mark.parametrize(
+    "always", [ApproveForSession(), "approve-for-session", {"kind": "approve-for-session"}]
+)
 async def test_approving_for_the_session_is_asked_once_for_each_tool(
     autojump_clock: MockClock, always: Any
 ) -> None:
     approver = Approver(always)
-    model = ScriptedModel([call("write", path="a"), "one", call("write", path="b"), call("read"), "two", call("read"), "3"])
+    model = ScriptedModel(
+        [call("write", path="a"), "one", call("write", path="b"), call("read"), "two", call("read"), "3"]
+    )
     async with checked_host() as host:
         session = await open_session(host, model, write, read, on_permission_request=approver)
         for prompt in ("first", "second", "third"):
@@ -273,7 +277,7 @@ async def test_the_pre_hook_decides_whether_somebody_is_asked(
             model,
             read,
             on_permission_request=approver,
-            on_pre_tool_use=lambda hook_input, invocation: {"permission_decision": decision},
+            on_pre_tool_use=answering({"permission_decision": decision}),
         )
         await session.send_and_wait("go")
 
@@ -291,7 +295,7 @@ async def test_the_pre_hook_can_ask_about_a_tool_that_skips_permission(autojump_
             model,
             look,
             on_permission_request=approver,
-            on_pre_tool_use=lambda hook_input, invocation: {"permission_decision": "ask"},
+            on_pre_tool_use=answering({"permission_decision": "ask"}),
         )
         await session.send_and_wait("go")
 
@@ -300,7 +304,9 @@ async def test_the_pre_hook_can_ask_about_a_tool_that_skips_permission(autojump_
     model.verify()
 
 
-async def test_a_question_of_the_pre_hook_is_denied_where_nobody_can_be_asked(autojump_clock: MockClock) -> None:
+async def test_a_question_of_the_pre_hook_is_denied_where_nobody_can_be_asked(
+    autojump_clock: MockClock,
+) -> None:
     model = ScriptedModel([call("look"), "done"])
     async with checked_host() as host:
         session = await open_session(
@@ -308,7 +314,7 @@ async def test_a_question_of_the_pre_hook_is_denied_where_nobody_can_be_asked(au
             model,
             look,
             on_permission_request=None,
-            on_pre_tool_use=lambda hook_input, invocation: {"permission_decision": "ask"},
+            on_pre_tool_use=answering({"permission_decision": "ask"}),
         )
         await session.send_and_wait("go")
 
@@ -325,7 +331,7 @@ async def test_the_pre_hook_can_allow_where_there_is_no_permission_handler(autoj
             model,
             read,
             on_permission_request=None,
-            on_pre_tool_use=lambda hook_input, invocation: {"permission_decision": "allow"},
+            on_pre_tool_use=answering({"permission_decision": "allow"}),
         )
         await session.send_and_wait("go")
 

@@ -7,13 +7,15 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from exeunt import NoToolCallInFlight, ToolInvocation, TurnAborted, tool
-from exeunt.actors.events import ToolResultStale, UserMessage
+from exeunt.actors.events import PermissionCompleted, ToolResultStale, UserMessage
 from exeunt.testing import Gate, ScriptedModel, Shielded, Sleepy, Swallowing, after, call, checked_host
 from tests.actors.turn_support import (
+    answering,
     calls_counted,
     counted,
     ends,
     logged,
+    noting,
     open_session,
     outcomes,
     turns_counted,
@@ -73,12 +75,51 @@ async def test_s9_an_abort_that_the_tool_absorbs_is_still_an_abort(autojump_cloc
     model.verify()
 
 
+@pytest.mark.parametrize("where", ["on_pre_tool_use", "on_permission_request"])
+async def test_s9_nothing_starts_after_an_abort_that_a_hook_or_an_approver_absorbs(
+    autojump_clock: MockClock, where: str
+) -> None:
+    started: list[str] = []
+    waiting = trio.Event()
+
+    async def absorb(first: Any, invocation: Any) -> Any:
+        try:
+            waiting.set()
+            await trio.sleep_forever()
+        except trio.Cancelled:  # noqa: ASYNC103 - this is the fault
+            pass
+        return {"kind": "approved", "permission_decision": "ask"}  # noqa: ASYNC910
+
+    def approve(request: Any, invocation: Any) -> str:
+        started.append("approval")
+        return "approved"
+
+    @tool(skip_permission=True)
+    async def act() -> None:
+        started.append("handler")
+
+    options: dict[str, Any] = {"on_permission_request": approve, where: absorb}
+    if where == "on_permission_request":
+        options["on_pre_tool_use"] = answering({"permission_decision": "ask"})
+    model = ScriptedModel([call("act"), "hi"])
+    async with checked_host() as host:
+        session = await open_session(host, model, act, **options)
+        await session.send("go")
+        await waiting.wait()
+        await session.abort()
+
+        assert started == []
+        assert await outcomes(session) == [("act", "cancelled")]
+        asked = await logged(session, PermissionCompleted)
+        assert [event.kind for event in asked] == (["cancelled"] if where == "on_permission_request" else [])
+        assert (await session.send_and_wait("hello")).content == "hi"
+    model.verify()
+
+
 async def test_a_time_out_that_the_tool_absorbs_is_still_a_time_out(autojump_clock: MockClock) -> None:
     model = ScriptedModel([call("swallow"), "too slow"])
     async with checked_host() as host:
-        session = await open_session(
-            host, model, tool("swallow", timeout=2, is_terminal=True)(Swallowing())
-        )
+        session = await open_session(host, model, tool("swallow", timeout=2, is_terminal=True)(Swallowing()))
         stale = watch(session, ToolResultStale)
         reply = await session.send_and_wait("go")
 
@@ -103,9 +144,7 @@ async def test_an_error_that_the_cancellation_causes_does_not_hide_the_time_out(
 
     model = ScriptedModel([call("untidy"), "too slow"])
     async with checked_host() as host:
-        session = await open_session(
-            host, model, untidy, on_error_occurred=lambda hook_input, invocation: noticed.append(hook_input)
-        )
+        session = await open_session(host, model, untidy, on_error_occurred=noting(noticed))
         await session.send_and_wait("go")
 
         assert model.requests[1].results == {"call_1": "The tool 'untidy' timed out after 2 s."}

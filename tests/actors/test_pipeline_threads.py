@@ -19,7 +19,8 @@ LONG = 30.0
 async def until(reached: Callable[[], bool]) -> None:
     """Give the host's loop to others until *reached*."""
     with trio.fail_after(LONG):
-        while not reached():
+        await trio.lowlevel.checkpoint()
+        while not reached():  # noqa: ASYNC110 - a thread cannot set a trio.Event
             await trio.sleep(0.001)
 
 

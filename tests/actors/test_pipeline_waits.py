@@ -39,7 +39,9 @@ async def test_each_call_has_the_time_out_of_its_tool(autojump_clock: MockClock)
     model.verify()
 
 
-async def test_s13_an_approval_that_nobody_gives_is_a_denial_with_that_reason(autojump_clock: MockClock) -> None:
+async def test_s13_an_approval_that_nobody_gives_is_a_denial_with_that_reason(
+    autojump_clock: MockClock,
+) -> None:
     approver = SilentApprover()
     model = ScriptedModel([call("submit", answer=42), "nobody there"])
     async with checked_host() as host:
@@ -87,7 +89,9 @@ async def test_s13_an_answer_after_the_end_of_the_time_is_too_late(autojump_cloc
     model.verify()
 
 
-async def test_an_approver_that_swallows_the_end_of_its_time_approves_nothing(autojump_clock: MockClock) -> None:
+async def test_an_approver_that_swallows_the_end_of_its_time_approves_nothing(
+    autojump_clock: MockClock,
+) -> None:
     ran: list[str] = []
 
     @tool(is_terminal=True)
@@ -96,10 +100,10 @@ async def test_an_approver_that_swallows_the_end_of_its_time_approves_nothing(au
         return "acted"
 
     async def swallows(request: Any, invocation: Any) -> ApproveOnce:
-        try:
+        try:  # noqa: SIM105
             await trio.sleep_forever()
-        except trio.Cancelled:
-            pass  # the fault
+        except trio.Cancelled:  # noqa: ASYNC103 - this is the fault
+            pass
         return ApproveOnce()  # noqa: ASYNC910
 
     model = ScriptedModel([call("act"), "nobody there"])
@@ -143,7 +147,9 @@ async def test_a_pre_hook_that_raises_denies_the_call(autojump_clock: MockClock)
         reply = await session.send_and_wait("go")
 
         assert reply.reason == "completed"
-        assert model.requests[1].results == {"call_1": "Denied by preToolUse hook: OSError: policy file is gone"}
+        assert model.requests[1].results == {
+            "call_1": "Denied by preToolUse hook: OSError: policy file is gone"
+        }
         assert calls_counted(host) == {("submit", "denied", "true"): 1}
         (end,) = await logged(session, HookEnd)
         assert (end.success, end.error) == (False, "OSError: policy file is gone")
@@ -159,12 +165,12 @@ async def test_a_pre_hook_that_runs_out_of_time_denies_the_call(autojump_clock: 
         ran.append("act")
 
     async def allow_late(hook_input: Any, invocation: Any) -> dict[str, str]:
-        with trio.CancelScope(shield=how == "shields"):
-            try:
+        try:
+            with trio.CancelScope(shield=how == "shields"):
                 await trio.sleep(100 if how == "shields" else 1e6)
-            except trio.Cancelled:
-                if how != "swallows":
-                    raise
+        except trio.Cancelled:  # noqa: ASYNC103 - this is the fault
+            if how != "swallows":
+                raise
         return {"permission_decision": "allow"}  # noqa: ASYNC910
 
     model = ScriptedModel([call("act"), "I may not"])
@@ -173,8 +179,10 @@ async def test_a_pre_hook_that_runs_out_of_time_denies_the_call(autojump_clock: 
         await session.send_and_wait("go", timeout=None)
 
         assert ran == []
-        assert model.requests[1].results["call_1"].startswith(
-            "Denied by preToolUse hook: the hook did not return within 30 s"
+        assert (
+            model.requests[1]
+            .results["call_1"]
+            .startswith("Denied by preToolUse hook: the hook did not return within 30 s")
         )
         assert trio.current_time() == (32 if how == "shields" else 30)
         assert await outcomes(session) == [("act", "denied")]

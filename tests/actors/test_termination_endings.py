@@ -14,7 +14,17 @@ from exeunt.actors.events import (
     UserMessage,
 )
 from exeunt.testing import ScriptedModel, call, checked_host, fail, say
-from tests.actors.turn_support import broken, ends, logged, open_session, outcomes, read, submit, turns_counted, watch
+from tests.actors.turn_support import (
+    broken,
+    ends,
+    logged,
+    open_session,
+    outcomes,
+    read,
+    submit,
+    turns_counted,
+    watch,
+)
 
 
 async def test_an_answer_without_calls_completes_the_turn_with_its_text(autojump_clock: MockClock) -> None:
@@ -28,7 +38,9 @@ async def test_an_answer_without_calls_completes_the_turn_with_its_text(autojump
     model.verify()
 
 
-async def test_an_empty_answer_completes_the_turn_and_stays_out_of_the_context(autojump_clock: MockClock) -> None:
+async def test_an_empty_answer_completes_the_turn_and_stays_out_of_the_context(
+    autojump_clock: MockClock,
+) -> None:
     model = ScriptedModel(["", "still here"])
     async with checked_host() as host:
         session = await open_session(host, model)
@@ -54,7 +66,9 @@ async def test_s7_a_terminal_success_of_the_past_ends_no_later_turn(autojump_clo
     model.verify()
 
 
-async def test_a_terminal_success_of_an_earlier_batch_cannot_be_in_the_same_turn(autojump_clock: MockClock) -> None:
+async def test_a_terminal_success_of_an_earlier_batch_cannot_be_in_the_same_turn(
+    autojump_clock: MockClock,
+) -> None:
     # A failed terminal call stays in the turn's past; what ends the turn is the success of the last batch.
     model = ScriptedModel([call("submit", answer=1), call("read"), call("submit", answer=42)])
     async with checked_host() as host:

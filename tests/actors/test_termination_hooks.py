@@ -8,8 +8,17 @@ from trio.testing import MockClock
 
 from exeunt import ToolResult, Waits, tool
 from exeunt.actors.events import HookEnd, ToolExecutionComplete
-from exeunt.testing import ScriptedModel, Sleepy, call, checked_host
-from tests.actors.turn_support import broken, calls_counted, logged, open_session, outcomes, read, submit
+from exeunt.testing import ScriptedModel, Sleepy, Swallowing, call, checked_host
+from tests.actors.turn_support import (
+    broken,
+    calls_counted,
+    logged,
+    noting,
+    open_session,
+    outcomes,
+    read,
+    submit,
+)
 
 FAILED = "The checker found a mistake."
 
@@ -94,7 +103,9 @@ async def test_only_a_handlers_failure_reaches_the_failure_hook(autojump_clock: 
 
     slow = tool("slow", timeout=1)(Sleepy())
     calls = [call("claims", kind=kind) for kind in ("success", "denied", "rejected", "timeout", "failure")]
-    model = ScriptedModel([[*calls, call("slow"), call("claims", kind=1), call("none"), call("broken")], "done"])
+    model = ScriptedModel(
+        [[*calls, call("slow"), call("claims", kind=1), call("none"), call("broken")], "done"]
+    )
     async with checked_host() as host:
         session = await open_session(
             host, model, claims, broken, slow, on_post_tool_use=note, on_post_tool_use_failure=note
@@ -141,9 +152,8 @@ async def test_guidance_of_a_post_hook_stands_in_the_result(autojump_clock: Mock
         session = await open_session(host, model, read, on_post_tool_use=guide)
         await session.send_and_wait("go")
 
-        assert model.requests[1].results == {
-            "call_1": 'what was read\n\nTool "read" succeeded. Additional guidance from postToolUse hooks:\nMind the gap.'
-        }
+        guidance = 'Tool "read" succeeded. Additional guidance from postToolUse hooks:\nMind the gap.'
+        assert model.requests[1].results == {"call_1": f"what was read\n\n{guidance}"}
     model.verify()
 
 
@@ -170,17 +180,10 @@ async def test_a_late_success_is_a_time_out_whatever_hooks_there_are(
 ) -> None:
     looked: list[Any] = []
 
-    async def swallows() -> str:
-        try:
-            await trio.sleep_forever()
-        except trio.Cancelled:
-            return "done"  # noqa: ASYNC104 - this is the fault
-        return "never"
-
-    stubborn = tool("stubborn", is_terminal=True, timeout=2)(swallows)
+    stubborn = tool("stubborn", is_terminal=True, timeout=2)(Swallowing())
     model = ScriptedModel([call("stubborn"), "it took too long"])
     async with checked_host() as host:
-        hooks = {hooked: lambda hook_input, invocation: looked.append(hook_input)}
+        hooks = {hooked: noting(looked)}
         session = await open_session(host, model, stubborn, hooks=hooks)
         reply = await session.send_and_wait("go")
 

@@ -99,7 +99,13 @@ async def test_denials_and_rejections_do_not_count_as_failed_batches(autojump_cl
     def never(request: Any, invocation: Any) -> Any:
         return Reject("no") if request.tool_name == "read" else {"kind": "user-not-available"}
 
-    replies: list[Reply] = [call("read"), call("broken"), [call("read"), call("broken")], call("read"), "I see."]
+    replies: list[Reply] = [
+        call("read"),
+        call("broken"),
+        [call("read"), call("broken")],
+        call("read"),
+        "I see.",
+    ]
 
     assert await reason_of(replies, {"failed_batches": 1}, on_permission_request=never) == ("completed", 5)
 

@@ -9,8 +9,24 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from exeunt import ModelError, ModelErrorKind, ModelResponse, RetryPolicy, TurnFailed, Waits
-from exeunt.actors.events import AssistantTurnRetry, AssistantTurnStart, AssistantUsage, ModelCallFailure, SessionError
-from exeunt.testing import ScriptedModel, StubbornModel, after, call, checked_host, fail, hang, run_virtual, say
+from exeunt.actors.events import (
+    AssistantTurnRetry,
+    AssistantTurnStart,
+    AssistantUsage,
+    ModelCallFailure,
+    SessionError,
+)
+from exeunt.testing import (
+    ScriptedModel,
+    StubbornModel,
+    after,
+    call,
+    checked_host,
+    fail,
+    hang,
+    run_virtual,
+    say,
+)
 from exeunt.testing.replies import Fail
 from tests.actors.turn_support import STEADY, ends, logged, open_session, read, turns_counted, watch
 
@@ -167,7 +183,9 @@ async def test_the_time_of_the_last_attempt_is_what_the_answer_took(autojump_clo
     model.verify()
 
 
-async def test_a_model_that_does_not_answer_in_time_is_an_error_that_says_so(autojump_clock: MockClock) -> None:
+async def test_a_model_that_does_not_answer_in_time_is_an_error_that_says_so(
+    autojump_clock: MockClock,
+) -> None:
     model = ScriptedModel([hang(), "hi"])
     async with checked_host() as host:
         session = await open_session(host, model, waits=Waits(model_total=90))
@@ -209,7 +227,9 @@ class Junk:
 
 
 @pytest.mark.parametrize("streaming", [False, True])
-async def test_a_client_that_returns_junk_is_a_model_error(autojump_clock: MockClock, streaming: bool) -> None:
+async def test_a_client_that_returns_junk_is_a_model_error(
+    autojump_clock: MockClock, streaming: bool
+) -> None:
     async with checked_host() as host:
         session = await host.create_session(model=Junk(), streaming=streaming)
         with pytest.raises(TurnFailed) as caught:

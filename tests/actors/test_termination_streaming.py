@@ -1,12 +1,22 @@
 """Streamed answers: what is shown, what counts, and streams that go quiet or break off."""
 
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import trio
 from trio.testing import MockClock
 
-from exeunt import ModelDelta, ModelError, ModelErrorKind, ModelResponse, TurnAborted, TurnFailed, Waits
+from exeunt import (
+    ModelDelta,
+    ModelError,
+    ModelErrorKind,
+    ModelRequest,
+    ModelResponse,
+    TurnAborted,
+    TurnFailed,
+    Waits,
+)
 from exeunt.actors.events import (
     AssistantMessage,
     AssistantMessageDelta,
@@ -40,7 +50,7 @@ async def test_the_pieces_of_an_answer_are_shown_under_its_id(autojump_clock: Mo
         assert "".join(e.delta_content for e in thoughts) == "let me count"
         assert reply.content == "one two three"
         (message,) = await logged(session, AssistantMessage)
-        assert {e.message_id for e in [*deltas, *thoughts]} == {message.message_id}
+        assert {e.message_id for e in deltas} | {e.message_id for e in thoughts} == {message.message_id}
         assert message.reasoning == "let me count"
         assert await logged(session, AssistantMessageDelta) == []
     model.verify()
@@ -60,7 +70,9 @@ async def test_each_streamed_answer_of_a_turn_has_an_id_of_its_own(autojump_cloc
 
 
 async def test_a_terminal_tool_ends_a_streamed_turn(autojump_clock: MockClock) -> None:
-    model = ScriptedModel([[say("Here."), call("submit", answer=1)], [call("submit", answer=42), call("read")]])
+    model = ScriptedModel(
+        [[say("Here."), call("submit", answer=1)], [call("submit", answer=42), call("read")]]
+    )
     async with checked_host() as host:
         session = await open_session(host, model, submit, read, streaming=True)
         reply = await session.send_and_wait("go")
@@ -90,7 +102,9 @@ async def error_of(model: ScriptedModel, **options: Any) -> tuple[ModelError, fl
             await session.send_and_wait("go", timeout=None)
         when = trio.current_time()
         assert isinstance(caught.value.__cause__, ModelError)
-        assert [e.error_type for e in await logged(session, SessionError)] == [str(caught.value.__cause__.kind)]
+        assert [e.error_type for e in await logged(session, SessionError)] == [
+            str(caught.value.__cause__.kind)
+        ]
         assert failures[-1].error_type == str(caught.value.__cause__.kind)
         assert (await session.send_and_wait("hello")).content == "hi"
     model.verify()
@@ -101,7 +115,10 @@ async def test_a_stream_without_a_first_piece_is_given_up(autojump_clock: MockCl
     error, when = await error_of(ScriptedModel([hang(), "hi"]))
 
     assert (error.kind, when) == (ModelErrorKind.TIMEOUT, 120)
-    assert str(error) == "the model was silent for too long (limits: 120 s for the first piece, 60 s between pieces)"
+    assert (
+        str(error)
+        == "the model was silent for too long (limits: 120 s for the first piece, 60 s between pieces)"
+    )
 
 
 async def test_a_stream_that_goes_quiet_is_given_up(autojump_clock: MockClock) -> None:
@@ -206,15 +223,14 @@ async def test_a_stream_that_does_not_hear_its_cancellation_delays_an_abort_by_t
     autojump_clock: MockClock,
 ) -> None:
     class Dripping(StubbornModel):
-        async def stream(self, request: Any) -> Any:
-            with trio.CancelScope(shield=True):
-                for _ in range(40):
-                    await trio.sleep(0.5)
-                    yield ModelDelta(text="drip")
+        async def stream(self, request: ModelRequest, /) -> AsyncIterator[ModelDelta | ModelResponse]:
+            for _ in range(40):
+                await self.complete(request)
+                yield ModelDelta(text="drip")
             yield ModelResponse("drip" * 40)
 
     async with checked_host() as host:
-        session = await host.create_session(model=Dripping(0), streaming=True)
+        session = await host.create_session(model=Dripping(0.5), streaming=True)
         deltas = watch(session, AssistantMessageDelta)
         await session.send("go")
         await trio.sleep(5.25)

@@ -23,7 +23,9 @@ from tests.actors.turn_support import (
 )
 
 
-async def test_a_terminal_success_ends_the_turn_without_a_further_model_call(autojump_clock: MockClock) -> None:
+async def test_a_terminal_success_ends_the_turn_without_a_further_model_call(
+    autojump_clock: MockClock,
+) -> None:
     model = ScriptedModel([call("submit", answer=42)])
     async with checked_host() as host:
         session = await open_session(host, model, submit)
@@ -116,7 +118,9 @@ async def test_s4_a_terminal_tool_that_raises_does_not_end_the_turn(autojump_clo
     assert cause == "ValueError: 41 is wrong"
 
 
-async def test_s4_a_terminal_tool_that_returns_a_failure_does_not_end_the_turn(autojump_clock: MockClock) -> None:
+async def test_s4_a_terminal_tool_that_returns_a_failure_does_not_end_the_turn(
+    autojump_clock: MockClock,
+) -> None:
     @tool(is_terminal=True)
     async def submit(answer: int) -> ToolResult:
         if answer == 42:
@@ -128,7 +132,9 @@ async def test_s4_a_terminal_tool_that_returns_a_failure_does_not_end_the_turn(a
     assert cause == "too small"
 
 
-async def test_s4_a_terminal_tool_with_invalid_arguments_does_not_end_the_turn(autojump_clock: MockClock) -> None:
+async def test_s4_a_terminal_tool_with_invalid_arguments_does_not_end_the_turn(
+    autojump_clock: MockClock,
+) -> None:
     text = "The arguments for the tool call 'submit' are not valid: answer: expected int, got str"
     cause = await goes_on(call("submit", answer="41"), "invalid", text, submit)
 
@@ -161,12 +167,16 @@ async def test_s4_a_terminal_tool_that_is_denied_does_not_end_the_turn(autojump_
     assert cause == text
 
 
-async def test_s4_a_terminal_tool_that_a_person_rejects_does_not_end_the_turn(autojump_clock: MockClock) -> None:
+async def test_s4_a_terminal_tool_that_a_person_rejects_does_not_end_the_turn(
+    autojump_clock: MockClock,
+) -> None:
     def reject_41(request: PermissionRequest, invocation: Any) -> Any:
         return Reject("one more") if request.arguments == {"answer": 41} else approve_all(request, invocation)
 
     text = "The user rejected this tool call. User feedback: one more"
-    cause = await goes_on(call("submit", answer=41), "rejected", text, submit, on_permission_request=reject_41)
+    cause = await goes_on(
+        call("submit", answer=41), "rejected", text, submit, on_permission_request=reject_41
+    )
 
     assert cause == text
 
@@ -240,7 +250,9 @@ async def test_a_tool_that_is_not_terminal_never_ends_a_turn(autojump_clock: Moc
     model.verify()
 
 
-async def test_a_terminal_tool_ends_the_turn_under_any_way_of_writing_its_name(autojump_clock: MockClock) -> None:
+async def test_a_terminal_tool_ends_the_turn_under_any_way_of_writing_its_name(
+    autojump_clock: MockClock,
+) -> None:
     model = ScriptedModel([raw_call(" functions.submit ", '{"answer": 42}')])
     async with checked_host() as host:
         session = await open_session(host, model, submit)

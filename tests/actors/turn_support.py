@@ -1,5 +1,6 @@
 """What the tests of tool calls and of the ends of turns share: a few tools, and short ways to ask what happened."""
 
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from exeunt import RetryPolicy, Session, SessionHost, Tool, approve_all, tool
@@ -30,6 +31,24 @@ async def read() -> str:
 async def broken() -> str:
     """Never work."""
     raise RuntimeError("it broke")
+
+
+def answering(output: Any) -> Callable[[Any, Any], Any]:
+    """A hook, or a permission handler, that gives the same answer each time."""
+
+    def answer(asked: Any, invocation: Any) -> Any:
+        return output
+
+    return answer
+
+
+def noting(seen: list[Any]) -> Callable[[Any, Any], None]:
+    """A hook that puts its input into *seen* and says nothing."""
+
+    def note(hook_input: Any, invocation: Any) -> None:
+        seen.append(hook_input)
+
+    return note
 
 
 async def open_session(

@@ -6,6 +6,7 @@ import msgspec
 
 from exeunt.actors.models import ModelDelta, ModelRequest, ModelResponse, Role, ToolCall, ToolDefinition
 from exeunt.models.openai import OpenAIModel
+from exeunt.models.openai.answers import STILL_AT_WORK
 from exeunt.testing.http_double import HttpDouble
 
 
@@ -49,14 +50,14 @@ def model_at(double: HttpDouble, **settings: Any) -> OpenAIModel:
 
 
 async def streamed(model: Any, request: ModelRequest = HELLO) -> tuple[list[ModelDelta], ModelResponse]:
-    """Play a stream to its end; check that the response is its last item."""
+    """Play a stream to its end; check that the response is its last item. Pieces that show nothing are left out."""
     deltas: list[ModelDelta] = []
     answer: ModelResponse | None = None
     async for piece in model.stream(request):
         assert answer is None
         if isinstance(piece, ModelResponse):
             answer = piece
-        else:
+        elif piece != STILL_AT_WORK:
             deltas.append(piece)
     assert answer is not None
     return deltas, answer

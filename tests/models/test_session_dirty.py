@@ -21,7 +21,7 @@ from exeunt.actors.events import (
 )
 from exeunt.actors.models import ModelError
 from exeunt.testing.http_double import HttpDouble, HttpReply, open_http_double
-from tests.models.session_support import DEFAULTS, KEY, Toolbox, Watched, talking_to
+from tests.models.openai_session_support import DEFAULTS, KEY, Toolbox, Watched, talking_to
 from tests.models.strict_server import RECOVERED
 from tests.models.test_openai_dirty import CASES, packet, read
 

@@ -6,7 +6,7 @@ to them and when. Nothing here runs anything: `tests.properties.stage` plays it.
 Sessions are named by an offset from the session whose handler acts; for a person it is the number of the session.
 """
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 import attrs
 from hypothesis import strategies as st
@@ -172,40 +172,55 @@ class Program:
 
 # --- Strategies ------------------------------------------------------------------------------------------------
 
-# Around every bound of `stage`: shorter, a little longer, much longer.
-SECONDS = st.sampled_from([0.0, 0.5, 1.0, 2.0, 4.0, 9.0])
-TARGETS = st.sampled_from([0, 0, 0, 1, 2])
+T = TypeVar("T")
+
+
+def weighted(*choices: tuple[int, st.SearchStrategy[T]]) -> st.SearchStrategy[T]:
+    """Choose a strategy as often as its number says; shrink towards the first."""
+    table = [strategy for weight, strategy in choices for _ in range(weight)]
+    return st.integers(0, len(table) - 1).flatmap(table.__getitem__)
+
+
+def tuples(strategy: st.SearchStrategy[T], least: int, most: int) -> st.SearchStrategy[tuple[T, ...]]:
+    """As `lists`, hashable."""
+    return st.lists(strategy, min_size=least, max_size=most).map(tuple)
+
+
+# Around every bound of `cast`: shorter, a little longer, much longer. Often none, so that things meet.
+SECONDS = st.sampled_from([0.0, 0.5, 1.0, 0.0, 2.0, 0.5, 5.0, 9.0])
+OWN = st.sampled_from([0, 0, 0, 0, 1, 2])
+ANY = st.sampled_from([0, 0, 1, 2])
 MODES: st.SearchStrategy[Mode] = st.sampled_from(["enqueue", "immediate"])
-SIBLINGS: st.SearchStrategy[Siblings | None] = st.sampled_from([None, "wait", "cancel"])
+SIBLINGS: st.SearchStrategy[Siblings | None] = st.sampled_from([None, None, "wait", "cancel"])
 
-_sends = st.builds(Send, TARGETS, MODES)
-_asks = st.builds(Ask, TARGETS, st.none() | SECONDS, MODES)
-_clears = st.builds(
-    Clear, TARGETS, SIBLINGS, st.sampled_from([False] * 7 + [True]), st.none() | st.sampled_from([0.0, 2.0])
+TOOLS = st.sampled_from(["work", "work", "ends", "asks", "alone", "ends_alone", "unknown"])
+ENDINGS = st.sampled_from(["returns"] * 7 + ["raises", "fails", "rejects", "invalid"])
+
+
+def steps_of(whom: st.SearchStrategy[int]) -> st.SearchStrategy[Step]:
+    """What one may do to *whom*."""
+    return weighted(
+        (4, st.builds(Sleep, SECONDS, st.sampled_from(["plain", "plain", "plain", "shielded", "swallowed"]))),
+        (5, st.builds(Clear, whom, SIBLINGS, st.sampled_from([False] * 9 + [True]), st.none() | SECONDS)),
+        (3, st.builds(Send, whom, MODES)),
+        (2, st.builds(Ask, whom, st.none() | SECONDS, MODES)),
+        (2, st.builds(Abort, whom, st.sampled_from(["drop", "keep"]))),
+        (1, st.builds(RunTool, whom, st.builds(Work, TOOLS, st.just(()), ENDINGS))),
+        (1, st.builds(Crash, whom, st.sampled_from([1, 1, 1, 2, 9]))),
+        (1, st.builds(Leave, whom)),
+        (1, st.builds(TakeUp, whom, st.booleans())),
+    )
+
+
+STEPS = steps_of(OWN)
+WORKS = weighted(
+    (2, st.builds(Work, TOOLS, tuples(STEPS, 0, 3), ENDINGS)),
+    (1, st.builds(Work, TOOLS, st.builds(Clear, st.just(0), SIBLINGS).map(lambda clear: (clear,)), ENDINGS)),
 )
-_aborts = st.builds(Abort, TARGETS, st.sampled_from(["drop", "keep"]))
-_leaves = st.builds(Leave, TARGETS)
-_take_ups = st.builds(TakeUp, TARGETS, st.booleans())
-_crashes = st.builds(Crash, TARGETS, st.sampled_from([1, 1, 1, 2, 9]))
-_sleeps = st.builds(Sleep, SECONDS, st.sampled_from(["plain", "plain", "shielded", "swallowed"]))
-
-_tools = st.sampled_from(["work", "ends", "asks", "alone", "ends_alone", "unknown"])
-_endings = st.sampled_from(["returns", "returns", "returns", "raises", "fails", "rejects", "invalid"])
-_errands = st.builds(RunTool, TARGETS, st.builds(Work, _tools, st.just(()), _endings))
-
-# Clears come up twice: they are what this project is about.
-STEPS = st.one_of(
-    _sleeps, _clears, _sends, _asks, _clears, _aborts, _crashes, _errands, _leaves, _take_ups
-)
-SOME_STEPS = st.lists(STEPS, max_size=3).map(tuple)
-WORKS = st.builds(Work, _tools, SOME_STEPS, _endings)
-
-ANSWERS = st.builds(
-    Answer,
-    st.lists(WORKS, max_size=4).map(tuple),
-    st.sampled_from([""] * 8 + ["retryable", "final", "hang", "cut", "stall", "foreign"]),
-    SECONDS,
-    st.lists(STEPS, max_size=1).map(tuple),
+ANSWERS = weighted(
+    (5, st.builds(Answer, tuples(WORKS, 1, 4), delay=SECONDS)),
+    (1, st.builds(Answer, delay=SECONDS, steps=tuples(STEPS, 0, 1))),
+    (1, st.builds(Answer, fault=st.sampled_from(["retryable", "final", "hang", "cut", "stall", "foreign"]))),
 )
 
 HOOK_NAMES = (
@@ -217,15 +232,17 @@ HOOK_NAMES = (
     "on_session_end",
     "on_error_occurred",
 )
-_outputs = st.sampled_from(["", "context", "deny", "ask", "allow", "change", "block", "raise", "nonsense"])
-_hooks = st.tuples(st.sampled_from(HOOK_NAMES), st.builds(Callback, st.lists(STEPS, max_size=2).map(tuple), _outputs))
-_approvals = st.sampled_from(["once", "session", "reject", "nobody", "raise", "nonsense"])
+OUTPUTS = st.sampled_from(["", "context", "deny", "ask", "allow", "change", "block", "raise", "nonsense"])
+HOOKS = st.tuples(st.sampled_from(HOOK_NAMES), st.builds(Callback, tuples(STEPS, 0, 2), OUTPUTS))
+APPROVALS = st.builds(
+    Callback, tuples(STEPS, 0, 2), st.sampled_from(["once", "session", "reject", "nobody", "raise", "nonsense"])
+)
 
 SESSIONS = st.builds(
     SessionPlan,
-    st.lists(ANSWERS, max_size=5).map(tuple),
-    st.just(()) | st.lists(_hooks, max_size=2, unique_by=lambda hook: hook[0]).map(tuple),
-    st.none() | st.builds(Callback, SOME_STEPS, _approvals),
+    tuples(ANSWERS, 1, 6),
+    st.just(()) | st.lists(HOOKS, max_size=2, unique_by=lambda hook: hook[0]).map(tuple),
+    st.none() | APPROVALS,
     st.booleans(),
     st.sampled_from(["wait", "cancel"]),
     st.sampled_from(["", "a"]),
@@ -237,18 +254,23 @@ SESSIONS = st.builds(
 
 COMMANDS = st.builds(
     Command,
-    st.one_of(_sends, _asks, STEPS, st.builds(RunTool, TARGETS, WORKS)),
+    weighted(
+        (2, st.builds(Send, ANY, MODES)),
+        (1, st.builds(Ask, ANY, st.none() | SECONDS, MODES)),
+        (1, st.builds(RunTool, ANY, WORKS)),
+        (4, steps_of(ANY)),
+    ),
     SECONDS,
-    st.none() | SECONDS,
+    weighted((4, st.none()), (1, SECONDS)),
 )
 
 PROGRAMS = st.builds(
     Program,
-    st.lists(SESSIONS, min_size=1, max_size=3).map(tuple),
-    st.lists(COMMANDS, min_size=1, max_size=8).map(tuple),
+    weighted((2, tuples(SESSIONS, 1, 1)), (1, tuples(SESSIONS, 2, 3))),
+    st.builds(lambda first, others: (Command(first), *others), st.builds(Send, st.just(0)), tuples(COMMANDS, 0, 10)),
     st.sampled_from([10, 1, 2]),
-    st.sampled_from([10, 0, 1]),
+    st.sampled_from([10, 10, 0, 1]),
     st.sampled_from([10, 1, 2]),
     st.sampled_from([3, 0, 1]),
-    st.just(()) | st.lists(st.integers(1, 60), max_size=3, unique=True).map(tuple),
+    weighted((3, st.just(())), (1, st.lists(st.integers(1, 60), max_size=3, unique=True).map(tuple))),
 )

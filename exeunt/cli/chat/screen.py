@@ -35,4 +35,9 @@ class Screen:
 
     @staticmethod
     def _write(console: Console, text: str, style: str) -> None:
-        console.print(Text(text, style), end="", soft_wrap=True)
+        if style:
+            console.print(Text(text, style), end="", soft_wrap=True)
+        else:
+            # As it is: the console would make spaces of tabs, which are code in some languages.
+            console.file.write(text)
+            console.file.flush()

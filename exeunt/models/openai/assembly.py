@@ -44,6 +44,12 @@ class _Slot:
         self.name = ""
         self.pieces: list[str] = []
 
+    def has_arguments(self) -> bool:
+        return any(piece.strip() for piece in self.pieces)
+
+    def is_ghost(self) -> bool:
+        return not self.id and not self.name.strip() and not self.has_arguments()
+
     def is_whole(self) -> bool:
         return is_object("".join(self.pieces))
 
@@ -119,7 +125,9 @@ class Assembly:
             raise ModelError(
                 ModelErrorKind.CONTENT_FILTERED, "the provider's content filter ended the answer"
             )
-        whole = all(is_object(call.arguments_json) for call in calls)
+        # A call whose arguments have not begun is one without any, or one that was cut off right there.
+        begun = all(slot.has_arguments() for slot in self._slots if not slot.is_ghost())
+        whole = begun and all(is_object(call.arguments_json) for call in calls)
         if reason == "length" and (not whole or not (calls or text.strip())):
             raise ModelError(
                 ModelErrorKind.OUTPUT_LIMIT,
@@ -234,7 +242,7 @@ class Assembly:
         calls: list[ToolCall] = []
         seen: set[ToolCall] = set()
         for slot in self._slots:
-            if not slot.id and not slot.name.strip() and not "".join(slot.pieces).strip():
+            if slot.is_ghost():
                 continue
             call = ToolCall(encodable(slot.id), self._tool_name(slot.name), slot.arguments())
             # The same id, name and arguments again: one call that was sent at two indexes.

@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 import trio
 
 from exeunt.actors.errors import InvalidConfiguration
-from exeunt.models.http import HttpClient
+from exeunt.models.http import HttpClient, Timeouts
 from exeunt.models.openai.model import DEFAULT_BASE_URL, OpenAIModel
 
 _KEYS = frozenset(
@@ -37,6 +37,12 @@ _KINDS: dict[str, type | tuple[type, ...]] = {
     "stream_usage": bool,
 }
 
+_DAY = 86400.0
+
+# Who describes a model by configuration has no other place for time-outs than the session's `Waits`, which bound the
+# same waits: a second bound here would cut off a session that is willing to wait for longer.
+_TIMEOUTS = Timeouts(first_byte=_DAY, gap=_DAY, total=_DAY)
+
 
 class _Shared:
     """What one trio run shares. Weak: connections go with the last session that uses them."""
@@ -56,7 +62,7 @@ def openai_provider(model: str, provider: Mapping[str, Any]) -> OpenAIModel:
     Keys of *provider*: `type` (`"openai"`), `base_url`, `api_key`, `headers`, `proxy`, `trust_env`, `options`,
     `developer_role`, `stream_usage`, as for `OpenAIModel`; a missing one, or `None`, is the default. Clients of
     the same `base_url`, `api_key`, `headers` and `proxy` share their connections, inside of one trio run.
-    Raises `InvalidConfiguration`.
+    How long an answer may take is up to the session's `Waits`. Raises `InvalidConfiguration`.
     """
     unknown = sorted(str(key) for key in provider if key not in _KEYS)
     if unknown:
@@ -78,13 +84,15 @@ def openai_provider(model: str, provider: Mapping[str, Any]) -> OpenAIModel:
         shared = _Shared()
         shared_by_run.set(shared)
     except RuntimeError:
-        return OpenAIModel(model, **given)
+        return OpenAIModel(model, **given, timeouts=_TIMEOUTS)
     found = shared.models.get(whole)
     if found is not None and not found.http.is_closed:
         return found
     part = _key(connections)
     http = shared.clients.get(part)
-    client = OpenAIModel(model, **given, http=None if http is None or http.is_closed else http)
+    client = OpenAIModel(
+        model, **given, timeouts=_TIMEOUTS, http=None if http is None or http.is_closed else http
+    )
     shared.clients[part] = client.http
     shared.models[whole] = client
     return client

@@ -32,6 +32,8 @@ class Watched:
     model: OpenAIModel
     events: list[Event]
     """All events since the session was made, those that are not logged too."""
+    options: dict[str, Any]
+    """What the session was made with, to make more like it."""
 
     def seen(self, kind: type[E]) -> list[E]:
         """The events of one kind, in order."""
@@ -64,12 +66,18 @@ async def talking_to(double: HttpDouble, **options: Any) -> AsyncGenerator[Watch
     where = provider(double)
     model = model_from_provider("m", where)
     assert isinstance(model, OpenAIModel)
-    options = {"retries": QUICK, "on_permission_request": approve_all, **options}
+    made_with = {
+        "model": "m",
+        "provider": where,
+        "retries": QUICK,
+        "on_permission_request": approve_all,
+        **options,
+    }
     async with checked_host() as host:
-        session = await host.create_session(model="m", provider=where, **options)
+        session = await host.create_session(**made_with)
         events: list[Event] = []
         session.on(events.append)
-        yield Watched(session, host, model, events)
+        yield Watched(session, host, model, events, made_with)
         statistics = model.statistics()
         assert (statistics.in_flight, statistics.pool.in_use, statistics.pool.waiting) == (0, 0, 0)
     await model.aclose()

@@ -1,0 +1,79 @@
+"""`exeunt doctor`."""
+
+import json
+import sys
+
+import pytest
+
+from exeunt.cli import doctor, examinations, self_test
+from tests.cli.programs import run
+
+
+async def test_the_doctor_finds_this_machine_in_order() -> None:
+    done = await run("doctor")
+    assert done.returncode == 0
+    assert "Exeunt works here." in done.stdout
+    assert "self test" in done.stdout
+    assert max(len(line) for line in done.stdout.splitlines()) <= 80
+    assert "\x1b" not in done.stdout
+
+
+async def test_the_doctor_speaks_json() -> None:
+    done = await run("doctor", "--json")
+    report = json.loads(done.stdout)
+    assert report["works"] is True
+    found = {finding["name"]: finding for finding in report["findings"]}
+    assert {"Python", "trio", "attrs", "cattrs", "msgspec", "prometheus-client", "h11"} <= set(found)
+    assert found["Python"]["value"].startswith(".".join(str(part) for part in sys.version_info[:3]))
+    assert found["self test"]["state"] == "ok"
+    assert {finding["state"] for finding in report["findings"]} <= {"ok", "note", "missing"}
+
+
+async def test_a_broken_core_gives_status_1_and_says_what_is_broken(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def broken() -> str:
+        return "the reply was 'nothing'"
+
+    monkeypatch.setattr(examinations, "run_self_test", broken)
+    assert await doctor.run_doctor(as_json=False) == 1
+    text = capsys.readouterr().out
+    assert "the reply was 'nothing'" in text
+    assert "Exeunt cannot run here." in text
+
+
+@pytest.mark.parametrize(
+    ("requirement", "value"),
+    [("no-such-package-of-anybody>=1.0", "not installed"), ("trio>=9999", "is too old")],
+)
+def test_a_package_that_is_missing_or_too_old_is_broken(
+    monkeypatch: pytest.MonkeyPatch, requirement: str, value: str
+) -> None:
+    monkeypatch.setattr(examinations, "requires", lambda _: [requirement, 'strange>=1; extra == "strange"'])
+    _, package = examinations.versions()
+    assert package.state == "broken"
+    assert value in package.value
+    assert package.hint == f'pip install "{requirement}"'
+
+
+def test_an_extra_that_is_missing_comes_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(name: str) -> str:
+        raise examinations.PackageNotFoundError(name)
+
+    monkeypatch.setattr(examinations, "version", missing)
+    openai = examinations.extras()[0]
+    assert (openai.state, openai.hint) == ("missing", 'pip install "exeunt[openai]"')
+
+
+async def test_the_self_test_names_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert await self_test.run_self_test() == ""
+    monkeypatch.setattr(self_test, "say", lambda _: "something else")
+    assert await self_test.run_self_test() == "the reply was 'something else'"
+
+
+async def test_the_self_test_survives_an_exception(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails() -> None:
+        raise OSError("no loop today")
+
+    monkeypatch.setattr(self_test, "open_host", fails)
+    assert await self_test.run_self_test() == "OSError: no loop today"
