@@ -39,6 +39,8 @@ class Waits:
     """For the first piece of a streamed answer."""
     model_gap: float = attrs.field(default=60.0, validator=_seconds)
     """Between two pieces of a streamed answer."""
+    model_stream: float = attrs.field(default=3600.0, validator=_seconds)
+    """For a streamed answer in all: a model that drips for ever would never be silent."""
     model_total: float = attrs.field(default=600.0, validator=_seconds)
     """For an answer that is not streamed: its first byte comes when all of it has been made."""
 

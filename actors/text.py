@@ -39,6 +39,7 @@ def _leaves(error: BaseException) -> list[BaseException]:
 
 def _cause(error: BaseException) -> str:
     try:
-        return encodable(f"{type(error).__name__}: {error}")
+        text = str(error)
+        return encodable(f"{type(error).__name__}: {text}" if text else type(error).__name__)
     except Exception:  # noqa: BLE001 - the text of an exception may be foreign code
         return f"{type(error).__name__}: its text cannot be shown"

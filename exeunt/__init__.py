@@ -47,6 +47,7 @@ from exeunt.actors.errors import (
     TurnInterrupted,
     WouldDeadlock,
 )
+from exeunt.actors.events import Event
 from exeunt.actors.hooks import (
     HookInvocation,
     Hooks,
@@ -144,6 +145,7 @@ __all__ = [
     "ContextError",
     "EmptySeedPrompt",
     "EndpointUnavailable",
+    "Event",
     "EventStream",
     "ExeuntError",
     "FrameStream",

@@ -31,16 +31,17 @@ DENIED_TEXT = "Permission denied and could not request permission from user"
 REJECTED_TEXT = "The user rejected this tool call."
 
 
-async def ask(call: "Call", tool: "Tool[..., Any]") -> CallEnd | None:
+async def ask(call: "Call", tool: "Tool[..., Any]", *, forced: bool = False) -> CallEnd | None:
     """Return how the call ends for want of approval, or `None` when it may run.
 
-    Bounded by the session's time for approvals; while it waits, the call leaves its slots to others.
+    Bounded by the session's time for approvals; while it waits, the call leaves its slots to others. With *forced*,
+    an approval for the whole session does not spare the question.
     """
     actor = call.actor
     handler = actor.options.on_permission_request
     if handler is None:
         return CallEnd(Outcome.DENIED, DENIED_TEXT, "no permission handler, and the tool does not skip permission")
-    if actor.approved_tools is not None and tool.name in actor.approved_tools:
+    if not forced and actor.approved_tools is not None and tool.name in actor.approved_tools:
         return None
     call.stage = "approval"
     call.limit(actor.options.waits.approval)

@@ -111,13 +111,14 @@ class ModelCall(Activity):
         waits = actor.options.waits
         self.message_id = actor.new_id()
         self.limit(waits.model_first)
+        ends = actor.host.clock.now() + waits.model_stream
         stream: Any = actor.options.model.stream(self.request)
         async with aclosing(stream):
             piece: ModelDelta | ModelResponse
             async for piece in stream:
                 if isinstance(piece, ModelResponse):
                     return piece
-                self.limit(waits.model_gap)
+                self.limit(min(waits.model_gap, max(ends - actor.host.clock.now(), 0.0)))
                 if self.done:
                     continue
                 if piece.reasoning:
@@ -154,8 +155,8 @@ class ModelCall(Activity):
         waits = self.actor.options.waits
         if self.actor.options.streaming:
             return (
-                f"the model was silent for too long (limits: {waits.model_first:g} s for the first piece, "
-                f"{waits.model_gap:g} s between pieces)"
+                f"the model took too long (limits: {waits.model_first:g} s for the first piece, "
+                f"{waits.model_gap:g} s between pieces, {waits.model_stream:g} s in all)"
             )
         return f"the model did not answer within {waits.model_total:g} s"
 

@@ -104,6 +104,7 @@ class Call(Activity):
         options = self.actor.options
         bound = tool.bind(self.arguments_json)
         must_ask = not (tool.skip_permission or options.on_permission_request is approve_all)
+        forced = False
         if options.hooks.on_pre_tool_use is not None:
             verdict = await self._pre_hook(tool)
             if isinstance(verdict, CallEnd):
@@ -111,9 +112,10 @@ class Call(Activity):
             if self.cause is not None:
                 await trio.lowlevel.checkpoint()  # the hook swallowed the call's cancellation
             must_ask = must_ask if verdict is None else verdict
+            forced = verdict is True
             bound = tool.bind(self.arguments_json)
         if must_ask:
-            refusal = await approval.ask(self, tool)
+            refusal = await approval.ask(self, tool, forced=forced)
             if refusal is not None:
                 return refusal
         self.result = await handlers.run(self, tool, bound)

@@ -77,7 +77,7 @@ def crashed(
     logger.error("session %s: handler %s raised", actor.id, _name(entry), exc_info=cause)
     handler, arguments = entry
     # Those that the entry brings along it will wake when it is tried again.
-    wreck = Wreck(actor, cause, [waiter for waiter in actor.discard() if waiter not in arguments])
+    wreck = Wreck(actor, cause, [waiter for waiter, _ in actor.discard() if waiter not in arguments])
     if handler is recover:
         wreck.inherit(arguments[0])
     _fence_all(actor, {actor.turn, begun[0]}, {actor.host_batch, begun[1]})
@@ -262,7 +262,7 @@ def _give_up(actor: SessionActor, wreck: Wreck, again: bool) -> None:
     except Exception:
         # The log itself may be what fails. The waiters are told all the same.
         logger.exception("session %s: its failure could not be logged", actor.id)
-        wreck.lost.extend(actor.discard())
+        wreck.lost.extend(waiter for waiter, _ in actor.discard())
         actor.status = "failed"
         for entry in entries:
             actor.emit(DeadLetter, _name(entry), "session_failed")

@@ -4,7 +4,7 @@ import gc
 from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, cast
 
 import typer
 
@@ -38,7 +38,9 @@ def _print_version(wanted: bool) -> None:
 def exeunt(
     _: Annotated[
         bool,
-        typer.Option("--version", metavar="", callback=_print_version, is_eager=True, help="Show the version."),
+        typer.Option(
+            "--version", metavar="", callback=_print_version, is_eager=True, help="Show the version."
+        ),
     ] = False,
 ) -> None:
     """A session host for agent backends: thousands of supervised sessions in one process."""
@@ -52,7 +54,9 @@ def demo(
     seed: Annotated[int, typer.Option(metavar="N", help="Another number, another evening.")] = 1,
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65_535, metavar="N", help=f"Port for the metrics. {_default('9464, or a free one')}"),
+        typer.Option(
+            min=0, max=65_535, metavar="N", help=f"Port for the metrics. {_default('9464, or a free one')}"
+        ),
     ] = None,
     leave: Annotated[bool, typer.Option("--exit", metavar="", help="Leave after the report.")] = False,
 ) -> None:
@@ -153,7 +157,13 @@ def _run(command: Callable[..., Awaitable[int]], *arguments: Any) -> NoReturn:
     raise typer.Exit(status)
 
 
-def _lone(error: BaseException) -> BaseException:
-    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        error = error.exceptions[0]
-    return error
+def _lone(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the one error of *group*, or the group if it has several."""
+    if len(group.exceptions) != 1:
+        return group
+    error = group.exceptions[0]
+    return (
+        _lone(cast("BaseExceptionGroup[BaseException]", error))
+        if isinstance(error, BaseExceptionGroup)
+        else error
+    )

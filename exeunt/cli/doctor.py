@@ -36,7 +36,11 @@ def _print(report: Report) -> None:
     for section, findings in groupby(report.findings, key=lambda finding: finding.section):
         console.print(f"\n[bold cyan]{section}[/bold cyan]")
         console.print(_table(list(findings)))
-    works = "[green]Exeunt works here.[/green]" if report.works else "[bold red]Exeunt cannot run here.[/bold red]"
+    works = (
+        "[green]Exeunt works here.[/green]"
+        if report.works
+        else "[bold red]Exeunt cannot run here.[/bold red]"
+    )
     console.print(f"\n{works}")
 
 

@@ -46,7 +46,9 @@ def _package(name: str, least: str) -> Finding:
     except PackageNotFoundError:
         return Finding("versions", name, "broken", "not installed", f'pip install "{name}>={least}"')
     if _numbers(installed) < _numbers(least):
-        return Finding("versions", name, "broken", f"{installed} is too old", f'pip install "{name}>={least}"')
+        return Finding(
+            "versions", name, "broken", f"{installed} is too old", f'pip install "{name}>={least}"'
+        )
     return Finding("versions", name, "ok", installed)
 
 
@@ -104,8 +106,9 @@ async def machine() -> list[Finding]:
 
 def _loop() -> Finding:
     backend = trio.lowlevel.current_statistics().io_statistics.backend
-    cores = os.process_cpu_count() if sys.version_info >= (3, 13) else os.cpu_count()
-    return Finding("here", "system", "ok", f"{platform.system()} {platform.machine()}, {cores} cores, {backend}")
+    return Finding(
+        "here", "system", "ok", f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {backend}"
+    )
 
 
 async def _clock() -> Finding:
@@ -127,7 +130,9 @@ async def _threads() -> Finding:
     except (RuntimeError, OSError) as error:
         hint = "this system starts no threads: look at its limits of processes and memory"
         return Finding("here", "threads", "broken", str(error), hint)
-    return Finding("here", "threads", "ok", f"a hand-over takes {(time.perf_counter() - began) * 1000:.1f} ms")
+    return Finding(
+        "here", "threads", "ok", f"a hand-over takes {(time.perf_counter() - began) * 1000:.1f} ms"
+    )
 
 
 async def _sockets() -> Finding:
@@ -159,8 +164,12 @@ def _collector() -> Finding:
     thresholds = ", ".join(f"{number:_}" for number in GC_THRESHOLDS)
     if gc.get_threshold() == GC_THRESHOLDS:
         value = f"thresholds ({thresholds}), as this command sets them"
-        return Finding("here", "collector", "ok", value, f"in your own programs: gc.set_threshold({thresholds})")
-    return Finding("here", "collector", "note", f"thresholds {gc.get_threshold()}", f"gc.set_threshold({thresholds})")
+        return Finding(
+            "here", "collector", "ok", value, f"in your own programs: gc.set_threshold({thresholds})"
+        )
+    return Finding(
+        "here", "collector", "note", f"thresholds {gc.get_threshold()}", f"gc.set_threshold({thresholds})"
+    )
 
 
 async def self_test() -> Finding:
@@ -168,6 +177,8 @@ async def self_test() -> Finding:
     began = time.perf_counter()
     problem = await run_self_test()
     if problem:
-        return Finding("here", "self test", "broken", problem, "report it, with the output of exeunt doctor --json")
+        return Finding(
+            "here", "self test", "broken", problem, "report it, with the output of exeunt doctor --json"
+        )
     took = (time.perf_counter() - began) * 1000
     return Finding("here", "self test", "ok", f"a tool call, a clear and its seeded turn in {took:.0f} ms")

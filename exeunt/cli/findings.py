@@ -13,7 +13,8 @@ class Finding(msgspec.Struct, frozen=True):
     section: str
     name: str
     state: State
-    """`note`: works, and there is something to know. `missing`: optional, and not there. `broken`: Exeunt cannot run."""
+    """`note`: works, and there is something to know. `missing`: optional and not there. `broken`: needed and not there,
+    or not working."""
     value: str
     hint: str = ""
     """What to do about it."""

@@ -5,7 +5,7 @@ import logging
 import trio
 
 from exeunt import ToolInvocation, approve_all, open_host, tool
-from exeunt.testing import EventInvariants, ScriptedModel, call, say
+from exeunt.testing import EventInvariants, Reply, ScriptedModel, call, say
 
 LONGEST = 10.0
 """Seconds. It takes some milliseconds; a machine that is this slow is as good as stuck."""
@@ -26,7 +26,7 @@ async def clear_context(prompt: str, invocation: ToolInvocation) -> str:
 
 async def run_self_test() -> str:
     """Run a session through a tool call, a clear and its seeded turn; return what went wrong, or nothing."""
-    replies = [call("add", a=1, b=2), call("clear_context", prompt="Go on"), say("done")]
+    replies: list[Reply] = [call("add", a=1, b=2), call("clear_context", prompt="Go on"), say("done")]
     model, invariants = ScriptedModel(replies), EventInvariants()
     logging.getLogger("exeunt").addHandler(logging.NullHandler())
     try:
@@ -48,7 +48,10 @@ async def run_self_test() -> str:
     problems = [
         (reply.content == "done", f"the reply was {reply.content!r}"),
         (list(results.values()) == ["3"], f"the tool's results were {results}"),
-        (model.requests[-1].contents == ("Go on",), f"after the clear the model was sent {model.requests[-1]}"),
+        (
+            model.requests[-1].contents == ("Go on",),
+            f"after the clear the model was sent {model.requests[-1]}",
+        ),
         (counted == 1, f"the clear was counted {counted:g} times"),
     ]
     return "; ".join(text for holds, text in problems if not holds)

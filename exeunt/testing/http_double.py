@@ -38,7 +38,8 @@ class HttpReply:
     """One prepared answer."""
 
     body: bytes | Sequence[bytes | float] = b""
-    """The bytes of the body. In a sequence, each item is a packet and each number a pause in seconds."""
+    """The bytes of the body. In a sequence, each item is a packet and each number a pause in seconds, in which a
+    connection that the other side closes is noticed (without TLS only)."""
     status: int = 200
     content_type: str = "application/json"
     """Left out where empty."""
@@ -119,7 +120,7 @@ class HttpDouble:
                     return
                 script = self.replies.popleft() if self.replies else self.otherwise
                 reply = script if isinstance(script, HttpReply) else script(request)
-                await _play(stream, reply)
+                await _play(stream, reply, buffer)
                 if reply.end == "reset":
                     tcp.socket.setsockopt(SOL_SOCKET, SO_LINGER, struct.pack("ii", 1, 0))
                 if reply.end != "keep" or reply.framing == "close":
@@ -173,7 +174,7 @@ async def _read_request(stream: trio.abc.Stream, buffer: bytearray, connection: 
     return HttpRequest(method, target, headers, body, connection)
 
 
-async def _play(stream: trio.abc.Stream, reply: HttpReply) -> None:
+async def _play(stream: trio.abc.Stream, reply: HttpReply, buffer: bytearray) -> None:
     chunked = reply.framing == "chunked"
     if reply.framing != "raw":
         headers = [("Content-Type", reply.content_type)] if reply.content_type else []
@@ -187,11 +188,22 @@ async def _play(stream: trio.abc.Stream, reply: HttpReply) -> None:
         await stream.send_all(f"HTTP/1.1 {reply.status} Played\r\n{head}\r\n".encode("latin-1"))
     for packet in reply.packets:
         if not isinstance(packet, bytes):
-            await trio.sleep(packet)
+            await _pause(stream, packet, buffer)
         elif packet:
             await stream.send_all(b"%x\r\n%b\r\n" % (len(packet), packet) if chunked else packet)
     if chunked and reply.last_chunk:
         await stream.send_all(b"0\r\n\r\n")
+
+
+async def _pause(stream: trio.abc.Stream, seconds: float, buffer: bytearray) -> None:
+    """Sleep, unless the other side leaves: then the connection is over, as for a server that has more to send."""
+    if not isinstance(stream, trio.SocketStream):
+        await trio.sleep(seconds)
+        return
+    with trio.move_on_after(seconds):
+        while data := await stream.receive_some():
+            buffer += data
+        raise trio.BrokenResourceError("the other side has closed the connection")
 
 
 async def _tunnel(stream: trio.abc.Stream, target: str) -> None:

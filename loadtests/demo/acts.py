@@ -74,7 +74,7 @@ ACTS = (
     Act("Throw the archive away.", (call("delete_archive"), say("Then I leave it.")), weight=2),
     Act(
         "Book seats for all of us.",
-        (call("book_seats", seats="all"), call("book_seats", seats=9, attempt=2), say("Nine seats it is."))
+        (call("book_seats", seats="all"), call("book_seats", seats=9, attempt=2), say("Nine seats it is.")),
     ),
     Act("Fly me there.", (call("teleport", to="Verona"), say("I have no such tool."))),
     # Terminal tools: success, and nothing else, ends the turn.
@@ -98,7 +98,9 @@ ACTS = (
     Act("The desk starts over.", (), way=Way.CLEAR_AS_HOST, weight=2),
     Act("A stranger starts over.", (), way=Way.CLEAR_OUTSIDE),
     # Guests who do not wait.
-    Act("Tell me all about the theatre.", (LOOK_UP, LOOK_UP, say("Where to begin?")), weight=3, way=Way.ABORT),
+    Act(
+        "Tell me all about the theatre.", (LOOK_UP, LOOK_UP, say("Where to begin?")), weight=3, way=Way.ABORT
+    ),
     Act("Find a restaurant nearby.", (LOOK_UP, LOOK_UP, say("The Globe, at nine.")), weight=3, way=Way.STEER),
     Act("Is there a lift?", (say("There is."),), weight=2, way=Way.QUEUE),
     # Models that fail.

@@ -35,15 +35,15 @@ class Guest:
     acts: Sequence[Act]
     chance: random.Random
     timings: Timings
-    done: int = 0
-    """Acts that are over."""
+    act_ended: Callable[[], None]
+    """Called after each act."""
 
     async def visit(self) -> None:
         """Play all acts, one after the other. A turn that does not end well is no reason to leave."""
         await trio.sleep(self.chance.uniform(0, ARRIVAL))
         for act in self.acts:
             await _WAYS[act.way](self, act)
-            self.done += 1
+            self.act_ended()
             await trio.sleep(self.chance.uniform(*THINKING))
 
     async def ask(self, act: Act) -> None:

@@ -36,6 +36,8 @@ class Performance:
     ledger: Ledger = attrs.field(factory=Ledger, init=False)
     model: ScriptedModel = attrs.field(init=False)
     guests: list[Guest] = attrs.field(factory=list[Guest], init=False)
+    acts_done: int = attrs.field(default=0, init=False)
+    """Acts that are over."""
     injected: int = attrs.field(default=0, init=False)
     """Crashes so far."""
     news: deque[str] = attrs.field(factory=lambda: deque[str](maxlen=3), init=False)
@@ -45,8 +47,11 @@ class Performance:
     complete: bool = attrs.field(default=False, init=False)
     """Whether every guest has played every act."""
 
+    _chance: random.Random = attrs.field(init=False)
+
     def __attrs_post_init__(self) -> None:
-        director = Director(random.Random(self.seed), self.timings)
+        self._chance = random.Random(self.seed)
+        director = Director(self._chance, self.timings)
         self.model = ScriptedModel((), default=director, record=False)
         self.host.observe(self.tally)
         self.host.observe(self.ledger)
@@ -62,30 +67,21 @@ class Performance:
         """Acts that are planned."""
         return self.sessions * (ACTS_EACH + 1)
 
-    @property
-    def acts_done(self) -> int:
-        """Acts that are over."""
-        return sum(guest.done for guest in self.guests)
-
     async def run(self) -> None:
         """Create all sessions and play, until every guest has left. Cancelled: the sessions stay as they are."""
         try:
             await self._invite()
             with trio.move_on_after(LONGEST_RUN) as scope:
-                async with trio.open_nursery() as everybody:
-                    everybody.start_soon(self._crash_some)
-                    async with trio.open_nursery() as nursery:
-                        for guest in self.guests:
-                            nursery.start_soon(guest.visit)
-                    everybody.cancel_scope.cancel()
+                async with trio.open_nursery() as nursery:
+                    for guest in self.guests:
+                        nursery.start_soon(guest.visit)
             self.complete = not scope.cancelled_caught
         finally:
             self.ended = trio.current_time()
 
     async def _invite(self) -> None:
-        chance = random.Random(self.seed)
-        tools = make_tools(chance, self.timings)
-        approver = make_approver(chance)
+        tools = make_tools(self._chance, self.timings)
+        approver = make_approver(self._chance)
         for number in range(self.sessions):
             session = await self.host.create_session(
                 session_id=f"guest-{number:05}",
@@ -96,18 +92,18 @@ class Performance:
                 limits={"steps": STEPS},
             )
             own = random.Random(f"{self.seed}/{number}")
-            self.guests.append(Guest(session, plan(number, own), own, self.timings))
+            self.guests.append(Guest(session, plan(number, own), own, self.timings, self._act_ended))
 
-    async def _crash_some(self) -> None:
-        chance = random.Random(self.seed)
-        for share in CRASH_AT:
-            while self.acts_done < share * self.acts or not (busy := self._busy()):
-                await trio.sleep(0.05)
-            session = chance.choice(busy)
-            phase = session.statistics().phase
-            crash_session(session, RuntimeError("injected by the demo"))
-            self.injected += 1
-            self.news.append(f"{self.seconds:.1f} s: {session.session_id} crashed in phase {phase!r} (injected)")
+    def _act_ended(self) -> None:
+        """Count, and crash a session when it is time to."""
+        self.acts_done += 1
+        if self.injected == len(CRASH_AT) or self.acts_done < CRASH_AT[self.injected] * self.acts:
+            return
+        session = self._chance.choice(self._busy() or [guest.session for guest in self.guests])
+        phase = session.statistics().phase
+        self.injected += 1
+        self.news.append(f"{self.seconds:.1f} s: {session.session_id} crashed in phase {phase!r} (injected)")
+        crash_session(session, RuntimeError("injected by the demo"))
 
     def _busy(self) -> Sequence[Session]:
         sessions = (guest.session for guest in self.guests)

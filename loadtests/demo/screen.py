@@ -73,8 +73,14 @@ def _table(*columns: str) -> Table:
 def _all_counts(tally: Tally) -> Table:
     counts = Table.grid(padding=(0, 3, 0, 0))
     counts.add_row(
-        _counts("turns by reason", ((reason, tally.turns[reason]) for reason in TurnEndReason), tally.turns.total()),
-        _counts("calls by outcome", ((outcome, tally.calls[outcome]) for outcome in Outcome), tally.calls.total()),
+        _counts(
+            "turns by reason",
+            ((reason, tally.turns[reason]) for reason in TurnEndReason),
+            tally.turns.total(),
+        ),
+        _counts(
+            "calls by outcome", ((outcome, tally.calls[outcome]) for outcome in Outcome), tally.calls.total()
+        ),
         _counts("clears by outcome", _clears(tally.clears), tally.clears.total()),
     )
     return counts

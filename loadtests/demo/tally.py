@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 import trio
@@ -70,7 +70,7 @@ class Tally:
         """Count *happened*."""
         self.shown += len(happened)
         for event in happened:
-            count = _COUNTED.get(type(event))
+            count = self.COUNTED.get(type(event))
             if count is not None:
                 count(self, event)
 
@@ -110,20 +110,19 @@ class Tally:
     def _restarted(self, event: events.SessionRestarted) -> None:
         self.restarts += 1
 
-
-_COUNTED: dict[type[events.Event], Callable[[Tally, Any], None]] = {
-    events.TurnEnd: Tally._turn_ended,
-    events.ToolExecutionComplete: Tally._call_ended,
-    events.ContextCleared: Tally._cleared,
-    events.ClearRolledBackEvent: Tally._rolled_back,
-    events.ClearRefusedEvent: Tally._refused,
-    events.MessageAccepted: Tally._accepted,
-    events.MessageDropped: Tally._dropped,
-    events.UserMessage: Tally._entered,
-    events.AssistantTurnStart: Tally._requested,
-    events.AssistantTurnRetry: Tally._retried,
-    events.SessionRestarted: Tally._restarted,
-}
+    COUNTED: ClassVar[dict[type[events.Event], Callable[["Tally", Any], None]]] = {
+        events.TurnEnd: _turn_ended,
+        events.ToolExecutionComplete: _call_ended,
+        events.ContextCleared: _cleared,
+        events.ClearRolledBackEvent: _rolled_back,
+        events.ClearRefusedEvent: _refused,
+        events.MessageAccepted: _accepted,
+        events.MessageDropped: _dropped,
+        events.UserMessage: _entered,
+        events.AssistantTurnStart: _requested,
+        events.AssistantTurnRetry: _retried,
+        events.SessionRestarted: _restarted,
+    }
 
 
 def percentile(sorted_values: Sequence[float], share: float) -> float:

@@ -56,11 +56,13 @@ def make_tools(chance: random.Random, timings: Timings) -> tuple[Tool[..., Any],
     @tool
     async def pay(amount: int) -> str:
         """Pay. Needs a person who approves, and nobody is there."""
+        await work()
         return f"{amount} paid"
 
     @tool
     async def delete_archive() -> str:
         """Delete the archive. The person who is asked says no."""
+        await work()
         return "deleted"
 
     @tool(is_terminal=True)

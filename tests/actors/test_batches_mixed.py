@@ -213,6 +213,24 @@ async def test_every_call_is_in_flight_before_any_of_them_runs(autojump_clock: M
     model.verify()
 
 
+async def test_an_abort_beats_a_terminal_success_whose_siblings_still_run(autojump_clock: MockClock) -> None:
+    sleepy = Sleepy()
+    model = ScriptedModel([[call("submit", answer=42), call("nap")], "hi"])
+    async with checked_host() as host:
+        session = await open_session(host, model, submit, tool("nap")(sleepy))
+        await session.send("go")
+        await sleepy.entered()
+        await wait_all_tasks_blocked()
+        await session.abort()
+
+        assert await outcomes(session) == [("submit", "success"), ("nap", "cancelled")]
+        assert turns_counted(host) == {"aborted": 1}
+        # What was done is done: the model reads of it in the next turn.
+        await session.send_and_wait("hello")
+        assert model.requests[1].results["call_1"] == "accepted 42"
+    model.verify()
+
+
 async def test_a_batch_of_a_hundred_calls_runs_at_once(autojump_clock: MockClock) -> None:
     sleepy = Sleepy(10)
     model = ScriptedModel([[call("nap")] * 100, "rested"])

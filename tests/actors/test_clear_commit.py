@@ -7,7 +7,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from exeunt import HostOptions, SessionHost, ToolInvocation, ToolResult
+from exeunt import HostOptions, SessionHost, Tool, ToolInvocation, ToolResult
 from exeunt.actors.events import Event
 from exeunt.supervisor.journal import MemoryJournal, MemoryLog
 from exeunt.testing import ScriptedModel, Sleepy, after, call, checked_host, say
@@ -115,7 +115,7 @@ async def test_a_clearing_turn_ends_by_its_terminal_calls_or_else_by_the_clear(
 
     model = ScriptedModel([calls, "ok"])
     async with checked_host() as host:
-        tools = [
+        tools: list[Tool[..., Any]] = [
             clear_context,
             clear_softly,
             read,
@@ -215,8 +215,9 @@ async def test_the_boundary_says_how_much_it_cleared_and_with_what(autojump_cloc
     model.verify()
 
 
-async def test_a_post_hook_that_makes_a_failure_a_success_commits(autojump_clock: MockClock) -> None:
-    """What counts is the outcome after the hooks, in both directions."""
+async def test_the_text_of_the_clearing_turn_is_the_one_after_the_post_hook(
+    autojump_clock: MockClock,
+) -> None:
 
     async def clear(invocation: ToolInvocation) -> ToolResult:
         await invocation.session.history.clear_context("FRESH")

@@ -15,9 +15,10 @@ from exeunt import (
     InvalidConfiguration,
     InvalidPrompt,
     NoToolCallInFlight,
+    RemoteSessionError,
     ToolInvocation,
 )
-from exeunt.testing import Gate, ScriptedModel, after, call, checked_host, say
+from exeunt.testing import Gate, LoopbackTransport, ScriptedModel, after, call, checked_host, say
 from tests.actors.clear_support import (
     Attempt,
     attempt,
@@ -34,6 +35,22 @@ from tests.actors.clear_support import (
     tool_of,
     watch,
 )
+
+
+async def test_s2_a_session_of_another_process_refuses_before_it_looks_at_the_seed(
+    autojump_clock: MockClock,
+) -> None:
+    async with checked_host() as host:
+        remote = host.attach_remote("elsewhere", LoopbackTransport(host))
+        shown: list[tuple[str, str]] = []
+        host.observe(lambda name, events: shown.extend((name, event.type) for event in events))
+        for prompt in ["FRESH", "", None]:
+            with pytest.raises(RemoteSessionError) as caught:
+                await remote.history.clear_context(prompt)
+            assert isinstance(caught.value, ClearRefused)
+        assert shown == [("elsewhere", "session.clear_refused")] * 3
+        assert clears_counted(host) == {"remote": 3}
+
 
 NOT_TEXT: list[Any] = [None, 5, b"FRESH", ["FRESH"], {"prompt": "FRESH"}]
 BLANK = ["", " ", " \n\t\r", "\u00a0\u2003"]

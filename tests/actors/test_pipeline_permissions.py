@@ -15,7 +15,7 @@ from exeunt import (
     tool,
 )
 from exeunt.actors.events import PermissionCompleted, PermissionRequested, ToolExecutionComplete
-from exeunt.testing import ScriptedModel, call, checked_host
+from exeunt.testing import ScriptedModel, call, checked_host, say
 from tests.actors.turn_support import answering, calls_counted, logged, open_session, outcomes, read, submit
 
 NOBODY = "Permission denied and could not request permission from user"
@@ -354,4 +354,25 @@ async def test_a_denial_of_the_pre_hook_goes_to_the_model_with_its_reason(
         assert reply.reason == "completed"
         assert model.requests[1].results == {"call_1": f"Denied by preToolUse hook: {shown}"}
         assert calls_counted(host) == {("submit", "denied", "true"): 1}
+    model.verify()
+
+
+async def test_a_pre_hook_that_wants_to_ask_asks_also_after_an_approval_for_the_session(
+    autojump_clock: object,
+) -> None:
+    asked: list[str] = []
+
+    async def approve(request: PermissionRequest, invocation: object) -> ApproveForSession:
+        asked.append(request.tool_call_id)
+        return ApproveForSession()
+
+    def ask(hook_input: object, invocation: object) -> dict[str, str]:
+        return {"permission_decision": "ask"}
+
+    model = ScriptedModel([call("read").with_id("1"), call("read").with_id("2"), say("done")])
+    async with checked_host() as host:
+        session = await open_session(host, model, read, on_permission_request=approve, on_pre_tool_use=ask)
+        await session.send_and_wait("go")
+
+    assert ["1", "2"] == asked
     model.verify()

@@ -117,7 +117,7 @@ async def test_a_stream_without_a_first_piece_is_given_up(autojump_clock: MockCl
     assert (error.kind, when) == (ModelErrorKind.TIMEOUT, 120)
     assert (
         str(error)
-        == "the model was silent for too long (limits: 120 s for the first piece, 60 s between pieces)"
+        == "the model took too long (limits: 120 s for the first piece, 60 s between pieces, 3600 s in all)"
     )
 
 
@@ -137,6 +137,14 @@ async def test_a_slow_stream_may_take_as_long_as_it_goes_on(autojump_clock: Mock
 
         assert (reply.content, trio.current_time()) == ("a b c d e f", 350)
     model.verify()
+
+
+async def test_a_stream_that_drips_for_ever_is_given_up_in_the_end(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([say(" ".join("x" * 100), gap=50), "hi"])
+    error, when = await error_of(model, waits=Waits(model_stream=1_000))
+
+    assert (error.kind, when) == (ModelErrorKind.TIMEOUT, 1_000)
+    assert model.cancelled == 1
 
 
 async def test_a_cut_stream_is_tried_again_and_what_was_shown_is_void(autojump_clock: MockClock) -> None:

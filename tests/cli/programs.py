@@ -26,7 +26,15 @@ CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 
 def environment(**changes: str) -> dict[str, str]:
     """Return an environment without what would colour, size or configure the output."""
-    left_out = {"NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "EXEUNT_API_KEY", "OPENAI_API_KEY", "OPENAI_BASE_URL"}
+    left_out = {
+        "NO_COLOR",
+        "FORCE_COLOR",
+        "COLUMNS",
+        "LINES",
+        "EXEUNT_API_KEY",
+        "OPENAI_API_KEY",
+        "OPENAI_BASE_URL",
+    }
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -69,6 +77,7 @@ class Terminal:
     async def expect(self, words: str) -> None:
         """Wait until *words* have been written, behind what was expected before."""
         with trio.move_on_after(LONGEST):
+            await trio.lowlevel.checkpoint()
             while (at := self.text.find(words, self._place)) < 0:
                 if not await self._read():
                     break

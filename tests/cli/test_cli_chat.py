@@ -109,7 +109,7 @@ async def test_a_base_url_that_is_none_is_named_in_one_line() -> None:
     done = await run("chat", "--base-url", "nonsense", "--model", "m")
     assert done.returncode == 1
     assert done.stderr.startswith("exeunt: ")
-    assert "nonsense" in done.stderr
+    assert "base_url" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -210,7 +210,10 @@ async def greeted(terminal: Terminal) -> None:
 
 @needs_terminals
 async def test_a_person_gets_a_prompt_answers_and_notes() -> None:
-    async with open_http_double(answer("Hello."), answer("Afresh.")) as double, at_a_terminal(*at(double)) as terminal:
+    async with (
+        open_http_double(answer("Hello."), answer("Afresh.")) as double,
+        at_a_terminal(*at(double)) as terminal,
+    ):
         await greeted(terminal)
         await terminal.type("hi\n")
         await terminal.expect("Hello.")
@@ -225,7 +228,10 @@ async def test_a_person_gets_a_prompt_answers_and_notes() -> None:
 
 @needs_terminals
 async def test_ctrl_c_aborts_the_answer_and_a_second_one_leaves() -> None:
-    async with open_http_double(endless("Once "), answer("Yes?")) as double, at_a_terminal(*at(double)) as terminal:
+    async with (
+        open_http_double(endless("Once "), answer("Yes?")) as double,
+        at_a_terminal(*at(double)) as terminal,
+    ):
         await greeted(terminal)
         await terminal.type("tell me\n")
         await terminal.expect("Once")
@@ -244,7 +250,10 @@ async def test_ctrl_c_aborts_the_answer_and_a_second_one_leaves() -> None:
 
 @needs_terminals
 async def test_a_line_that_is_typed_during_an_answer_steers_it_and_abort_ends_it() -> None:
-    async with open_http_double(endless("Once "), answer("And you?")) as double, at_a_terminal(*at(double)) as terminal:
+    async with (
+        open_http_double(endless("Once "), answer("And you?")) as double,
+        at_a_terminal(*at(double)) as terminal,
+    ):
         await greeted(terminal)
         await terminal.type("tell me\n")
         await terminal.expect("Once")
@@ -263,7 +272,10 @@ async def test_a_line_that_is_typed_during_an_answer_steers_it_and_abort_ends_it
 
 @needs_terminals
 async def test_lines_can_be_edited_and_come_back() -> None:
-    async with open_http_double(answer("One."), answer("Two.")) as double, at_a_terminal(*at(double)) as terminal:
+    async with (
+        open_http_double(answer("One."), answer("Two.")) as double,
+        at_a_terminal(*at(double)) as terminal,
+    ):
         await greeted(terminal)
         await terminal.type("bc\x01a\n")  # Ctrl-A goes to the beginning of the line
         await terminal.expect("One.")
@@ -285,7 +297,9 @@ async def test_the_terminal_is_left_as_it_was() -> None:
         before = terminal.settings()
         await greeted(terminal)
         assert not terminal.settings()[3] & termios.ICANON, "the editor of lines has changed it"
-        await terminal.type("half a line\x03")
+        await terminal.type("half a line")
+        await terminal.expect("half a line")
+        await terminal.type("\x03")
         await terminal.expect("Ctrl-C again leaves.")
         await terminal.expect("> half a line")
         await terminal.type("\x03")

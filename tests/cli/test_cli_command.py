@@ -62,5 +62,12 @@ def test_help_loads_no_door_and_no_demo() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     loaded = set(done.stderr.split())
     assert "exeunt.cli.app" in loaded
-    unwanted = {"openai", "exeunt.demo", "exeunt.testing", "exeunt.models.openai", "exeunt.cli.chat", "readline"}
+    unwanted = {
+        "openai",
+        "exeunt.demo",
+        "exeunt.testing",
+        "exeunt.models.openai",
+        "exeunt.cli.chat",
+        "readline",
+    }
     assert unwanted.isdisjoint(loaded)

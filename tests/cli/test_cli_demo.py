@@ -61,8 +61,12 @@ async def test_at_a_terminal_the_demo_draws_and_serves_metrics_until_ctrl_c() ->
         assert "\x1b[?25l" in terminal.raw, "the cursor is hidden while the view lives"
         assert terminal.raw.rfind("\x1b[?25h") > terminal.raw.rfind("\x1b[?25l")
         [address] = set(re.findall(r"http://[\d.]+:\d+/metrics", terminal.text))
-        scraped = await trio.to_thread.run_sync(lambda: urllib.request.urlopen(address, timeout=10).read().decode())
-        assert re.search(r'^exeunt_turn_terminations_total\{reason="interrupted"\} 2\.0$', scraped, re.MULTILINE)
+        scraped = await trio.to_thread.run_sync(
+            lambda: urllib.request.urlopen(address, timeout=10).read().decode()
+        )
+        assert re.search(
+            r'^exeunt_turn_terminations_total\{reason="interrupted"\} 2\.0$', scraped, re.MULTILINE
+        )
         assert re.search(r'^exeunt_sessions\{state="live"\} 20\.0$', scraped, re.MULTILINE)
         await terminal.type("\x03")
         assert await terminal.ended() == 0
@@ -156,9 +160,9 @@ async def test_a_lost_message_is_found_and_gives_status_1(
         self.tally.accepted += 1
 
     monkeypatch.setattr(Performance, "run", lose_one)
-    console = Console(file=io.StringIO(), width=80)
-    status = await run_demo(DemoOptions(sessions=20, port=0, leave=True), console)
-    text = console.file.getvalue()  # type: ignore[attr-defined]
+    output = io.StringIO()
+    status = await run_demo(DemoOptions(sessions=20, port=0, leave=True), Console(file=output, width=80))
+    text = output.getvalue()
     assert status == 1
     assert "BROKEN  each accepted message ended, exactly once" in text
     assert count(text, "lost") == 1
@@ -176,7 +180,8 @@ async def test_a_run_that_does_not_end_is_a_broken_promise(
         performance = Performance(host, 5, 1)
         await performance.run()
         promises = judge(performance)
-    assert [promise.text for promise in promises if not promise.kept][0] == "all guests left within 300 s"
+    broken = [promise.text for promise in promises if not promise.kept]
+    assert broken == ["all guests left within 300 s"]
     console = Console(file=io.StringIO(), width=80)
     print_report(console, performance, promises)
 
@@ -184,6 +189,10 @@ async def test_a_run_that_does_not_end_is_a_broken_promise(
 def test_each_act_is_found_by_its_words() -> None:
     assert len({act.prompt for act in ACTS}) == len(ACTS)
     assert {act.way for act in PLAYED} == set(Way)
-    silent = [act.prompt for act in ACTS if not act.replies and act.way not in (Way.CLEAR_AS_HOST, Way.CLEAR_OUTSIDE)]
+    silent = [
+        act.prompt
+        for act in ACTS
+        if not act.replies and act.way not in (Way.CLEAR_AS_HOST, Way.CLEAR_OUTSIDE)
+    ]
     assert silent == []
     assert {SEED, SUMMARY_SEED, LAST_ACT.prompt} == {act.prompt for act in ACTS if not act.weight}

@@ -2,10 +2,13 @@
 
 import json
 import sys
+from importlib.metadata import PackageNotFoundError
 
 import pytest
+import trio
 
 from exeunt.cli import doctor, examinations, self_test
+from exeunt.testing.replies import Say, say
 from tests.cli.programs import run
 
 
@@ -33,6 +36,7 @@ async def test_a_broken_core_gives_status_1_and_says_what_is_broken(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     async def broken() -> str:
+        await trio.lowlevel.checkpoint()
         return "the reply was 'nothing'"
 
     monkeypatch.setattr(examinations, "run_self_test", broken)
@@ -49,16 +53,21 @@ async def test_a_broken_core_gives_status_1_and_says_what_is_broken(
 def test_a_package_that_is_missing_or_too_old_is_broken(
     monkeypatch: pytest.MonkeyPatch, requirement: str, value: str
 ) -> None:
-    monkeypatch.setattr(examinations, "requires", lambda _: [requirement, 'strange>=1; extra == "strange"'])
+    def requires(_: str) -> list[str]:
+        return [requirement, 'strange>=1; extra == "strange"']
+
+    monkeypatch.setattr(examinations, "requires", requires)
     _, package = examinations.versions()
     assert package.state == "broken"
     assert value in package.value
     assert package.hint == f'pip install "{requirement}"'
 
 
-def test_an_extra_that_is_missing_comes_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_extra_that_is_missing_comes_with_the_command_that_installs_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     def missing(name: str) -> str:
-        raise examinations.PackageNotFoundError(name)
+        raise PackageNotFoundError(name)
 
     monkeypatch.setattr(examinations, "version", missing)
     openai = examinations.extras()[0]
@@ -67,7 +76,11 @@ def test_an_extra_that_is_missing_comes_with_the_command_that_installs_it(monkey
 
 async def test_the_self_test_names_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     assert await self_test.run_self_test() == ""
-    monkeypatch.setattr(self_test, "say", lambda _: "something else")
+
+    def other(_: str) -> Say:
+        return say("something else")
+
+    monkeypatch.setattr(self_test, "say", other)
     assert await self_test.run_self_test() == "the reply was 'something else'"
 
 

@@ -24,7 +24,6 @@ from tests.models.strict_server import RECOVERED, recovered
 
 EXACT = RetryPolicy(jitter=0)
 """The default, without chance: 0.5, 1, 2, 4 and 8 s."""
-EMPTY = RetryPolicy(attempts=0)
 
 
 def slow(clock: MockClock) -> None:
@@ -217,9 +216,16 @@ async def test_a_certificate_that_nobody_vouches_for_is_final() -> None:
 
 
 async def test_a_server_that_speaks_no_tls_is_an_error() -> None:
-    async with open_http_double() as double:
-        event, retries = await unreachable(f"https://127.0.0.1:{double.port}/v1")
-        assert double.requests == []
+    async def speak_plainly(stream: trio.SocketStream) -> None:
+        await stream.receive_some()
+        await stream.send_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
+
+    async with trio.open_nursery() as nursery:
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        await nursery.start(trio.serve_listeners, speak_plainly, listeners)
+        port = listeners[0].socket.getsockname()[1]
+        event, retries = await unreachable(f"https://127.0.0.1:{port}/v1")
+        nursery.cancel_scope.cancel()
     assert event.error_type == ModelErrorKind.CONNECTION_LOST
     assert "TLS" in event.message
     assert retries == QUICK.attempts

@@ -35,7 +35,9 @@ async def run_chat(choice: ModelChoice, system_message: str | None) -> int:
     """
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     screen = Screen(interactive=interactive)
-    lines: Lines = TerminalLines() if interactive else PipedLines(0 if sys.stdin is None else sys.stdin.fileno())
+    lines: Lines = (
+        TerminalLines() if interactive else PipedLines(0 if sys.stdin is None else sys.stdin.fileno())
+    )
     with terminal_kept() if interactive else nullcontext():
         async with open_model(choice) as model, open_host() as host:
             session = await host.create_session(
@@ -47,7 +49,9 @@ async def run_chat(choice: ModelChoice, system_message: str | None) -> int:
                 on_permission_request=approve_all,
             )
             if interactive:
-                await screen.show(("title", model.name), ("note", f" {model.where}. /help lists the commands.\n"))
+                await screen.show(
+                    ("title", model.name), ("note", f" {model.where}. /help lists the commands.\n")
+                )
             async with session.events(buffer=EVENT_BUFFER) as stream:
                 return await Conversation(session, stream, lines, screen).run()
 
@@ -108,29 +112,30 @@ class Conversation:
             case "/abort":
                 await self._screen.line("nothing is under way")
             case "/context":
-                await self._screen.line(context_text(self._session.history.messages(), self._screen.width), "answer")
+                await self._screen.line(
+                    context_text(self._session.history.messages(), self._screen.width), "answer"
+                )
             case "/events":
-                await self._screen.line(await events_text(self._session, argument, self._screen.width), "answer")
+                await self._screen.line(
+                    await events_text(self._session, argument, self._screen.width), "answer"
+                )
             case "/help":
                 await self._screen.line(HELP, "answer")
             case _ if line.startswith("/"):
-                await self._screen.show(*self._transcript.note(f"unknown command {command}; /help lists all", "error"))
-                self._transcript.failed = True
+                await self._complain(f"unknown command {command}; /help lists all")
             case _:
                 await self._session.send(line.strip())
                 await self._show_until()
 
     async def _clear(self, prompt: str) -> None:
         if not prompt:
-            self._transcript.failed = True
-            await self._screen.show(*self._transcript.note("/clear needs the first message of the new context", "error"))
+            await self._complain("/clear needs the first message of the new context")
             return
         done = await self._session.call_tool(clear_context.name, {"prompt": prompt})
         # A turn follows, and an idle after it, only where the context was cleared.
         await self._show_until(None if done.outcome is Outcome.SUCCESS else self._session.statistics().events)
         if done.outcome is not Outcome.SUCCESS:
-            self._transcript.failed = True
-            await self._screen.show(*self._transcript.note(f"not cleared: {done.content}", "error"))
+            await self._complain(f"not cleared: {done.content}")
 
     async def _show_until(self, last_seq: int | None = None) -> None:
         """Show events up to number *last_seq*, or until the session is idle; take what is typed meanwhile."""
@@ -184,6 +189,6 @@ class Conversation:
             await self._screen.line("")
         everything.cancel()
 
-    async def _complain(self, error: ExeuntError) -> None:
+    async def _complain(self, what: ExeuntError | str) -> None:
         self._transcript.failed = True
-        await self._screen.show(*self._transcript.note(f"{error}", "error"))
+        await self._screen.show(*self._transcript.note(str(what), "error"))

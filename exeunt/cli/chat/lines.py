@@ -1,5 +1,6 @@
 """Where the lines come from: a person at a terminal, or a pipe. Neither holds up the loop."""
 
+import importlib
 import os
 import sys
 from collections.abc import AsyncIterator, Generator
@@ -96,7 +97,7 @@ def unfinished_line() -> str:
 def terminal_kept() -> Generator[None]:
     """Edit lines in the body; leave the terminal afterwards as it was, also with a prompt still open."""
     try:
-        import readline  # noqa: F401 - importing it is what makes `input` an editor
+        importlib.import_module("readline")  # this makes an editor of `input`
         import termios
     except ImportError:  # Windows: its console edits by itself
         yield

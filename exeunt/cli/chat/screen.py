@@ -27,11 +27,15 @@ class Screen:
         for style, text in pieces:
             if self._interactive or style in ("answer", "error"):
                 console = self._errors if style == "error" else self._console
-                await trio.to_thread.run_sync(self._write, console, text, STYLES[style], abandon_on_cancel=True)
+                await trio.to_thread.run_sync(
+                    self._write, console, text, STYLES[style], abandon_on_cancel=True
+                )
 
     async def line(self, text: str, style: str = "note") -> None:
         """Write *text* as lines of their own, whatever it is."""
-        await trio.to_thread.run_sync(self._write, self._console, f"{text}\n", STYLES[style], abandon_on_cancel=True)
+        await trio.to_thread.run_sync(
+            self._write, self._console, f"{text}\n", STYLES[style], abandon_on_cancel=True
+        )
 
     @staticmethod
     def _write(console: Console, text: str, style: str) -> None:

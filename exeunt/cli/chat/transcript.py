@@ -100,7 +100,9 @@ class Transcript:
 
     def _error(self, event: events.SessionError) -> Iterator[Piece]:
         self.failed = True
-        yield from self.note(f"no answer ({event.error_type}): {one_line(event.message, MOST_OF_ERROR)}", "error")
+        yield from self.note(
+            f"no answer ({event.error_type}): {one_line(event.message, MOST_OF_ERROR)}", "error"
+        )
 
     def _turn_end(self, event: events.TurnEnd) -> Iterator[Piece]:
         self._message_id, self._shown = "", ""

@@ -98,7 +98,7 @@ class OpenAIClientModel:
                     silent = False
                 if reader.is_done:
                     break
-                if silent and not reader.is_finished:
+                if silent:
                     yield STILL_AT_WORK
                 if stream:
                     gap = min(limits.gap, _TAIL_SECONDS) if reader.is_finished else limits.gap

@@ -158,7 +158,7 @@ class OpenAIModel:
                     if reader.is_done:
                         response.complete()
                         break
-                    if silent and not reader.is_finished:
+                    if silent:
                         yield STILL_AT_WORK
                     data = await self._next(response, reader, end)
             finally:
