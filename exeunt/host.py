@@ -99,8 +99,9 @@ async def open_host(
                     host: SessionHost | None = None
                     try:
                         chosen = options or HostOptions()
-                        host = SessionHost(nursery, services, journal or MemoryJournal(), chosen, session_options)
-                        host.metrics = Metrics(registry)
+                        made = SessionHost(nursery, services, journal or MemoryJournal(), chosen, session_options)
+                        made.metrics = Metrics(registry)
+                        host = made
                         host.metrics.attach(host.statistics)
                         host.observe(host.metrics.observe)
                         await services.start_child(ChildSpec("timers", timers.run, args=(host.timers.run,)))

@@ -69,9 +69,9 @@ async def measure(what: str, count: int, exchanges: int, traced: bool) -> Bytes:
         copies = HistoryCopies(history_of(first), history_of(second))
         warm_copies = [copies.make() for _ in range(WARM)]
         gc.collect()
+        before = resident_bytes()
         if traced:
             tracemalloc.start()
-        before = resident_bytes()
         kept = (
             await grow(host, count, exchanges) if what == "session" else [copies.make() for _ in range(count)]
         )
@@ -129,7 +129,7 @@ def run(size: Size) -> None:
         lines = session.lines
     table.note("the largest parts of the last, by the line that allocates them:")
     for part, line in lines:
-        table.row(f"    {line}", part, "", "")
+        table.row(f"    {line}", part)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What counting costs: `python -m loadtests.bench_metrics`.
+"""What counting costs.
 
 A tool turn (14 events in 6 handler runs, 4 of them counted) through `Metrics.observe`, against the same loop
 with an observer that does nothing; and one exposition of a host with the most series that it can have.
@@ -23,13 +23,14 @@ from exeunt.actors.events import (
     TurnEnd,
     UserMessage,
 )
+from exeunt.actors.outcomes import Outcome, TurnEndReason
 from exeunt.metrics import Metrics
-from exeunt.metrics.labels import DEFAULT_TOOL_NAME_CAP, TOOL_OUTCOMES
+from exeunt.metrics.labels import DEFAULT_TOOL_NAME_CAP
+from loadtests.frame import Size, Table, main
 
 Observer = Callable[[str, Sequence[Event]], None]
 
 # The slowest rounds measure the machine's other work, so the fastest of many short ones counts.
-ROUNDS = 40
 TURNS = 2_000
 
 
@@ -48,7 +49,7 @@ def tool_turn() -> list[list[Event]]:
             ToolExecutionStart(origin, 6, t, "c1", "search", "{}", "t1"),
         ],
         [
-            ToolExecutionComplete(origin, 7, t, "c1", "search", "success", "found", "t1", 0.2),
+            ToolExecutionComplete(origin, 7, t, "c1", "search", Outcome.SUCCESS, "found", "t1", 0.2),
             AssistantTurnEnd(origin, 8, t, "t1", 0),
             AssistantTurnStart(origin, 9, t, "t1", 1),
         ],
@@ -56,7 +57,7 @@ def tool_turn() -> list[list[Event]]:
             AssistantUsage(origin, 9, t, 2, "model", "openai", 160, 40, 0.9),
             AssistantMessage(origin, 10, t, "done", "t1", "a2"),
             AssistantTurnEnd(origin, 11, t, "t1", 1),
-            TurnEnd(origin, 12, t, "t1", "completed", 0, 2, 2.1),
+            TurnEnd(origin, 12, t, "t1", TurnEndReason.COMPLETED, 0, 2, 2.1),
         ],
         [SessionIdle(origin, 12, t, 3)],
     ]
@@ -66,11 +67,11 @@ def nothing(session_id: str, events: Sequence[Event], /) -> None:
     """Stands for a host without metrics."""
 
 
-def microseconds_per_turn(observe: Observer) -> float:
+def microseconds_per_turn(observe: Observer, rounds: int) -> float:
     """Time that *observe* takes for one tool turn: the best of many rounds."""
     runs = tool_turn()
     best = float("inf")
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         began = time.perf_counter()
         for _ in range(TURNS):
             for events in runs:
@@ -85,7 +86,7 @@ def fullest() -> Metrics:
     names = [f"tool_{number}" for number in range(DEFAULT_TOOL_NAME_CAP)]
     metrics.register_tools(names)
     origin = Origin.fresh()
-    for name, outcome, terminal in itertools.product(names, TOOL_OUTCOMES, (False, True)):
+    for name, outcome, terminal in itertools.product(names, Outcome, (False, True)):
         metrics.observe(
             "session",
             [ToolExecutionComplete(origin, 1, 0.0, "c", name, outcome, "", "t", 0.1, terminal=terminal)],
@@ -93,23 +94,26 @@ def fullest() -> Metrics:
     return metrics
 
 
-def main() -> None:
+def run(size: Size) -> None:
     """Measure and print."""
     gc.disable()
+    rounds = size.pick(full=40, quick=20, tiny=2)
     metrics = Metrics()
     metrics.register_tools(["search"])
-    without, counted = microseconds_per_turn(nothing), microseconds_per_turn(metrics.observe)
-    print(f"observe(): {counted - without:.2f} us a tool turn of 14 events ({counted:.2f} - {without:.2f})")
+    table = Table("metrics: what counting adds to a tool turn of 14 events", "us")
+    without = microseconds_per_turn(nothing, rounds)
+    table.row("observe()", microseconds_per_turn(metrics.observe, rounds) - without)
 
+    table = Table("metrics: one exposition with every series that there can be", "ms", "samples", "KiB")
     full = fullest()
     body, took = b"", float("inf")
-    for _ in range(5):
+    for _ in range(size.pick(full=5, quick=3, tiny=1)):
         began = time.perf_counter()
         body = full.exposition()
         took = min(took, time.perf_counter() - began)
-    lines = sum(not line.startswith(b"#") for line in body.splitlines())
-    print(f"exposition(): {took * 1e3:.0f} ms for {lines} samples, {len(body) / 1024:.0f} KiB")
+    samples = sum(not line.startswith(b"#") for line in body.splitlines())
+    table.row("exposition()", took * 1e3, samples, len(body) / 1024)
 
 
 if __name__ == "__main__":
-    main()
+    main(run, __doc__)

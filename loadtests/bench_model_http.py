@@ -1,7 +1,5 @@
 """CPU of one model call: our own client and, in the same run, the official SDK behind our adapter and by itself.
 
-    python -m loadtests.bench_model_http
-
 The server is a child process of its own, so only the client's CPU is counted. Read ratios within one run: on a
 shared machine the numbers themselves move.
 """
@@ -21,13 +19,13 @@ from exeunt.models.openai import OpenAIModel
 from exeunt.models.openai.adapter import OpenAIClientModel
 from exeunt.models.openai.requests import RequestEncoder
 from exeunt.testing.http_double import HttpReply, HttpRequest, event_stream, open_http_double
+from loadtests.frame import Size, Table, main
 
 Call = Callable[[], Awaitable[object]]
 
-CALLS = 200
-"""In each round. Three rounds each, in turn, so that a slow moment of the machine hits all."""
-
 ROUNDS = 3
+"""Of each, in turn, so that a slow moment of the machine hits all."""
+
 PIECES = 20
 """Text pieces of a streamed answer."""
 
@@ -94,9 +92,9 @@ async def server() -> AsyncGenerator[str]:
             await process.stdout.aclose()
 
 
-async def cpu_per_call(call: Call, at_once: int) -> float:
-    """Return the microseconds of CPU of this process for each of `CALLS` calls, *at_once* at a time."""
-    left = CALLS
+async def cpu_per_call(call: Call, calls: int, at_once: int) -> float:
+    """Return the microseconds of CPU of this process for each of *calls* calls, *at_once* at a time."""
+    left = calls
 
     async def worker() -> None:
         nonlocal left
@@ -108,7 +106,7 @@ async def cpu_per_call(call: Call, at_once: int) -> float:
     async with trio.open_nursery() as nursery:
         for _ in range(at_once):
             nursery.start_soon(worker)
-    return (time.process_time() - start) / CALLS * 1e6
+    return (time.process_time() - start) / calls * 1e6
 
 
 async def exhaust(stream: AsyncIterator[object]) -> None:
@@ -117,8 +115,8 @@ async def exhaust(stream: AsyncIterator[object]) -> None:
         pass
 
 
-async def main() -> None:
-    """Print the table."""
+async def measure(calls_each: int, best: dict[tuple[str, int], float]) -> None:
+    """Fill *best* with the microseconds of CPU of each kind of call, by how many there are at once."""
     async with server() as url, openai.AsyncOpenAI(api_key="k", base_url=url, max_retries=0) as client:
         own = OpenAIModel("m", base_url=url, trust_env=False)
         adapter = OpenAIClientModel(client, "m")
@@ -145,24 +143,30 @@ async def main() -> None:
             f"adapter, stream of {PIECES}": lambda: exhaust(adapter.stream(REQUEST)),
             f"SDK create, stream of {PIECES}": sdk_stream,
         }
-        best: dict[tuple[str, int], float] = {}
         for _ in range(ROUNDS):
             for name, call in calls.items():
                 for at_once in (1, 50):
-                    cost = await cpu_per_call(call, at_once)
+                    cost = await cpu_per_call(call, calls_each, at_once)
                     best[name, at_once] = min(cost, best.get((name, at_once), cost))
         await own.aclose()
-    print(f"{'CPU per call, us (best of ' + str(ROUNDS) + ')':<34}{'1 at a time':>14}{'50 at once':>14}")
-    for name in calls:
-        print(f"{name:<34}{best[name, 1]:>14.0f}{best[name, 50]:>14.0f}")
-    print()
-    print(f"{'encoding a request, us':<34}{'messages only':>14}{'with calls':>14}")
-    for size in (20, 200, 2000):
-        print(f"{f'{size} messages':<34}{encoding(size, False):>14.0f}{encoding(size, True):>14.0f}")
 
 
-def encoding(size: int, calls: bool) -> float:
-    """Return the microseconds to encode a request of *size* messages, a third of them calls if *calls*."""
+def run(size: Size) -> None:
+    """Measure and print."""
+    best: dict[tuple[str, int], float] = {}
+    try:
+        trio.run(measure, size.pick(full=200, quick=50, tiny=2), best)
+    finally:
+        table = Table("model_http: us of CPU for a model call", "1 at a time", "50 at once")
+        for name in dict.fromkeys(name for name, _ in best):
+            table.row(name, *(best.get((name, at_once), "") for at_once in (1, 50)))
+    table = Table("model_http: us to encode a request", "messages only", "with calls")
+    for count in size.pick(full=(20, 200, 2_000), quick=(20, 200, 2_000), tiny=(20,)):
+        table.row(f"{count:,} messages", encoding(count, False), encoding(count, True))
+
+
+def encoding(messages: int, calls: bool) -> float:
+    """Return the microseconds to encode a request of so many *messages*, a third of them calls if *calls*."""
     made = (
         (ToolCall("call_1", "look_up", json.dumps({"word": "exit", "languages": ["en", "la"]})),)
         if calls
@@ -174,7 +178,7 @@ def encoding(size: int, calls: bool) -> float:
         Said("tool" if calls else "user", "To go off stage. " * 10, (), "call_1"),
     ]
     encoder = RequestEncoder("m", {}, developer_role="system", stream_usage=True)
-    request = ModelRequest([turn[number % 3] for number in range(size)])
+    request = ModelRequest([turn[number % 3] for number in range(messages)])
     best = float("inf")
     for _ in range(20):
         start = time.perf_counter()
@@ -184,4 +188,7 @@ def encoding(size: int, calls: bool) -> float:
 
 
 if __name__ == "__main__":
-    trio.run(serve if sys.argv[1:] == ["serve"] else main)
+    if sys.argv[1:] == ["serve"]:
+        trio.run(serve)
+    else:
+        main(run, __doc__)

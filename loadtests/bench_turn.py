@@ -74,7 +74,7 @@ def _look(event: Event) -> None:
     """Stands for a subscriber that costs nothing itself."""
 
 
-async def _ask(request: PermissionRequest, invocation: object) -> ApproveOnce:
+def _ask(request: PermissionRequest, invocation: object) -> ApproveOnce:
     return ApproveOnce()
 
 
@@ -129,10 +129,9 @@ def _show(subjects: list[Variant], samples: dict[tuple[str, str], list[float]]) 
             group, base = variant.group, cost
             table.note(group)
         table.row(f"    {variant.name}", cost, cost / base)
-    table.note("")
-    table.note("others, for the same message on such a machine (2026-11), in us:")
+    table.note("others, for the same message on such a machine (November 2026)")
     for name, cost in PEERS.items():
-        table.row(f"    {name}", cost, "")
+        table.row(f"    {name}", cost)
 
 
 if __name__ == "__main__":

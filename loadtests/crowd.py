@@ -10,7 +10,7 @@ from exeunt.actors.models import ModelDelta, ModelRequest, ModelResponse
 
 
 @tool
-async def add(a: int, b: int) -> str:
+async def add(a: int, b: int) -> str:  # noqa: ASYNC124 - a synchronous one would run in a thread
     """Add two numbers."""
     return str(a + b)
 
@@ -40,7 +40,11 @@ class ZeroCostModel:
 
 async def open_crowd(host: SessionHost, count: int, **options: Any) -> list[Session]:
     """Make *count* sessions; *options* are those of `create_session`, beside model, tool and approval."""
-    chosen = {"model": ZeroCostModel(), "tools": [add], "on_permission_request": approve_all} | options
+    chosen: dict[str, Any] = {
+        "model": ZeroCostModel(),
+        "tools": [add],
+        "on_permission_request": approve_all,
+    } | options
     return [await host.create_session(**chosen) for _ in range(count)]
 
 
@@ -51,10 +55,10 @@ async def talk(sessions: Sequence[Session], exchanges: int, *, concurrent: bool 
         for _ in range(exchanges):
             await session.send_and_wait("add 1 and 2")
 
-    if not concurrent:
+    if concurrent:
+        async with trio.open_nursery() as users:
+            for session in sessions:
+                users.start_soon(user, session, name="user")
+    else:
         for session in sessions:
             await user(session)
-        return
-    async with trio.open_nursery() as users:
-        for session in sessions:
-            users.start_soon(user, session, name="user")

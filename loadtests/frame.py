@@ -10,6 +10,7 @@ import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -94,11 +95,8 @@ def rounds(most: int, seconds: float) -> Iterator[int]:
 
 def resident_bytes() -> int:
     """Return how much memory this process holds. Linux only; 0 elsewhere."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
+    statm = Path("/proc/self/statm")
+    return int(statm.read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE") if statm.exists() else 0
 
 
 def machine() -> str:

@@ -1,7 +1,7 @@
 """What the history of a session weighs by itself: its events and its list of messages, with no session around."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -60,7 +60,7 @@ class HistoryCopies:
 def _children(value: Any) -> tuple[Any, ...]:
     if isinstance(value, msgspec.Struct):
         return tuple(getattr(value, name) for name in value.__struct_fields__)
-    return value if isinstance(value, tuple) else ()
+    return cast("tuple[Any, ...]", value) if isinstance(value, tuple) else ()
 
 
 def _parts(value: Any) -> Iterator[Any]:

@@ -52,9 +52,12 @@ async def run(call: "Call", tool: "Tool[..., Any]", bound: Any) -> ToolResult:
             caught = error
     finally:
         slots.release(call)
-    if call.cause is not None:
-        await trio.lowlevel.checkpoint()  # it raised because it was cancelled
-    return await _failure(call, tool, caught)
+    try:
+        if call.cause is not None:
+            await trio.lowlevel.checkpoint()  # it raised because it was cancelled
+        return await _failure(call, tool, caught)
+    finally:
+        del caught  # it holds this frame, and must not be held by it
 
 
 async def wait_for_slot(call: "Call") -> None:

@@ -89,7 +89,10 @@ class ModelCall(Activity):
             error = ModelError(ModelErrorKind.UNKNOWN, cause_of(caught))
             error.__cause__ = caught
         self.record_failure(error)
-        return error
+        try:
+            return error
+        finally:
+            del error  # it holds this frame, and must not be held by it
 
     def record_failure(self, error: ModelError) -> None:
         """Say that an attempt failed."""

@@ -38,28 +38,36 @@ class Workers:
             self._nursery.start_soon(self._work, activity, name="exeunt worker")
 
     async def _work(self, first: Activity) -> None:
-        activity: Activity | None = first
-        parking = _Parking(self._parked)
-        while activity is not None:
-            activity = await _run_until_cancelled(activity, parking)
+        parking = _Parking(self._parked, first)
+        del first
+        while parking.hand is not None:
+            await _run_until_cancelled(parking)
+            if parking.hand is None:
+                await parking.wait()
 
 
 class _Parking:
-    """A place where one worker waits for work."""
+    """A place where one worker waits for work. While it does, nothing of the last session is held."""
 
-    __slots__ = ("_all", "_task")
+    __slots__ = ("_all", "_task", "hand")
 
-    def __init__(self, all_parked: "list[_Parking]") -> None:
+    def __init__(self, all_parked: "list[_Parking]", first: Activity) -> None:
         self._all = all_parked
         self._task = trio.lowlevel.current_task()
+        self.hand: Activity | None = first
+        """What the worker is to run next."""
 
-    async def next(self) -> Activity | None:
-        """Wait for the next activity; `None` when there are workers enough."""
-        if len(self._all) >= MOST_PARKED:
-            return None
-        self._all.append(self)
-        activity: Activity = await trio.lowlevel.wait_task_rescheduled(self._leave)
+    def take(self) -> Activity | None:
+        """Take what is to be run next out of the hand."""
+        activity, self.hand = self.hand, None
         return activity
+
+    async def wait(self) -> None:
+        """Wait until there is something in the hand; not when there are workers enough."""
+        if len(self._all) < MOST_PARKED:
+            self._all.append(self)
+            self._task.context = _NOBODY
+            self.hand = await trio.lowlevel.wait_task_rescheduled(self._leave)
 
     def unpark(self, activity: Activity) -> None:
         self._task.context = contextvars.copy_context()
@@ -70,12 +78,16 @@ class _Parking:
         return trio.lowlevel.Abort.SUCCEEDED
 
 
-async def _run_until_cancelled(activity: Activity, parking: _Parking) -> Activity | None:
+_NOBODY = contextvars.Context()
+"""The context of a worker that waits."""
+
+
+async def _run_until_cancelled(parking: _Parking) -> None:
     """Run activities in one cancel scope, until one of them was cancelled or there is nothing to do.
 
-    Returns what to go on with, in a fresh scope.
+    What to go on with, in a fresh scope, is in the hand.
     """
-    running: Activity | None = activity
+    running = parking.take()
     result: Any = None
     try:
         with trio.CancelScope() as scope:
@@ -88,11 +100,12 @@ async def _run_until_cancelled(activity: Activity, parking: _Parking) -> Activit
                 running = running.actor.settled(running, result)
                 result = None
                 if running is None:
-                    running = await parking.next()
+                    await parking.wait()
+                    running = parking.take()
     except Exception as error:  # noqa: BLE001 - a fault of ours must not end the host's nursery
         if running is not None and running.cause is None:
             running.actor.crash("activity", error)
-            return await parking.next()
+            return
         # Foreign code failed while it was cancelled, in one group with the cancellation: that one counts.
     except BaseException:
         # The host is ending: by a cancellation, alone or in groups, or by an interrupt. What is in flight gets
@@ -102,7 +115,5 @@ async def _run_until_cancelled(activity: Activity, parking: _Parking) -> Activit
             running.cause = running.cause or "stopped"
             running.actor.settled(running, running.lost(result))
         raise
-    if running is None:
-        return None
-    following = running.actor.settled(running, running.lost(result))
-    return await parking.next() if following is None else following
+    if running is not None:
+        parking.hand = running.actor.settled(running, running.lost(result))

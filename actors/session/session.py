@@ -259,6 +259,9 @@ def _check_open(actor: SessionActor) -> None:
     depth = actor.mailbox_depth
     if depth >= actor.options.mailbox_size:
         actor.host.mailbox_refused()
+        if actor.free:
+            # It was taken up without its pending work, which must not keep every new message out for ever.
+            actor.put(turns.go_on_with_queue)
         raise MailboxFull(
             f"session {actor.id} holds {depth} messages that wait, and may hold {actor.options.mailbox_size}; "
             "send again when it has taken some in",

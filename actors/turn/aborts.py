@@ -31,10 +31,13 @@ def abort(actor: SessionActor, keep_queue: bool, reason: str, waiter: Waiter | N
     at_work = turn or actor.host_batch
     if at_work is not None:
         if waiter is not None:
-            at_work.abort_waiters = [*(at_work.abort_waiters or ()), waiter]
-        at_work.aborted_queue += len(affected)
+            at_work.abort_waiters = [*(at_work.abort_waiters or ()), (waiter, len(affected))]
     elif waiter is not None:
         actor.wake(waiter, outcome.Value(AbortReceipt(None, (), len(affected))))
+    if affected and not keep_queue and actor.free:
+        # They waited for somebody to go on with them; now nothing is left to do.
+        actor.active = True
+        turns.begin_next(actor)
     _end(actor, "aborted")
 
 
@@ -45,9 +48,8 @@ def _waiting(actor: SessionActor, turn: Turn | None) -> list[str]:
 
 def answer(actor: SessionActor, turn: Turn) -> None:
     """Tell who asked for the abort what it did."""
-    receipt = AbortReceipt(turn.turn_id, tuple(turn.cancelled_calls), turn.aborted_queue)
-    for waiter in turn.abort_waiters or ():
-        actor.wake(waiter, outcome.Value(receipt))
+    for waiter, queued in turn.abort_waiters or ():
+        actor.wake(waiter, outcome.Value(AbortReceipt(turn.turn_id, tuple(turn.cancelled_calls), queued)))
 
 
 def stop(actor: SessionActor, reason: str, waiter: Waiter | None) -> None:

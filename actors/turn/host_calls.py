@@ -74,9 +74,8 @@ def close(actor: SessionActor, batch: Batch) -> None:
 def answer_abort(actor: SessionActor, batch: Batch) -> None:
     """Tell who asked for an abort of the call what it did."""
     cancelled = tuple(call.call.id for call in batch.calls if call.outcome is Outcome.CANCELLED)
-    receipt = AbortReceipt(None, cancelled, batch.aborted_queue)
-    for waiter in batch.abort_waiters or ():
-        actor.wake(waiter, outcome.Value(receipt))
+    for waiter, queued in batch.abort_waiters or ():
+        actor.wake(waiter, outcome.Value(AbortReceipt(None, cancelled, queued)))
 
 
 def fail_waiting(actor: SessionActor, error: Exception) -> None:

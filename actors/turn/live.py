@@ -90,9 +90,9 @@ class Batch:
     """The last result that was written."""
     host_call: HostCall | None = None
     """What the host asked for, where it is a call of the host."""
-    abort_waiters: list[Waiter] | None = None
-    """Who wants to know when a call of the host is aborted; a turn's stand with the turn."""
-    aborted_queue: int = 0
+    abort_waiters: list[tuple[Waiter, int]] | None = None
+    """Who wants to know when a call of the host is aborted, and how many waiting messages their abort found; a
+    turn's stand with the turn."""
 
     def __init__(self, calls: "list[Call]") -> None:
         self.calls = calls
@@ -127,9 +127,8 @@ class Turn:
     """What it waits for, in the phases of hooks and model."""
     cause: str | None = None
     """`aborted` or `stopped`, once it is to end."""
-    abort_waiters: list[Waiter] | None = None
-    aborted_queue: int = 0
-    """Waiting messages that aborts of this turn found."""
+    abort_waiters: list[tuple[Waiter, int]] | None = None
+    """Who aborts it, and how many waiting messages each abort found."""
     has_slot: bool = False
     slot_wanted: bool = False
     resumes_with: Any = None

@@ -65,6 +65,12 @@ def begin_next(actor: SessionActor, delivery: str = "queued") -> None:
         actor.emit(SessionIdle, actor.last_reason == TurnEndReason.ABORTED)
 
 
+def go_on_with_queue(actor: SessionActor) -> None:
+    """Begin what has waited for somebody to go on with it."""
+    actor.active = True
+    begin_next(actor)
+
+
 def begin_seeded(actor: SessionActor, seed: str, before: Turn | None) -> None:
     """Begin the turn of a seed, in the place of the turn that cleared the context."""
     turn = Turn(actor, actor.new_id(), actor.host.clock.now())

@@ -235,9 +235,10 @@ class SessionStream:
         yield from ()
 
     def _left(self, event: events.Event) -> Iterator[str]:
-        # Who is gone need not say that it is idle; a failed session may, after its last dropped message.
+        # Who is gone need not say that it is idle; a failed session may, after its last dropped message. The seed
+        # of a clear stands unanswered until somebody takes the session up.
         self.failed = self.failed or event.type == "session.failed"
-        self.idle_due = False
+        self.idle_due = self.seed_due = False
         yield from ()
 
     def _idle(self, event: events.SessionIdle) -> Iterator[str]:

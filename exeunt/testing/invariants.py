@@ -152,7 +152,8 @@ class EventInvariants:
         """Take *event* of *session_id*. Never raises on a violation: it is kept for `verify()`."""
         self.events += 1
         stream = self._streams.get(session_id)
-        if stream is None:
+        if stream is None or (event.seq == 1 and event.type == "session.start"):
+            # The same id again is another session: the first one was deleted.
             stream = self._streams[session_id] = SessionStream()
         for problem in stream.take(event):
             self._violated(f"session {session_id!r}: {problem}\n{stream.describe_recent()}")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
 import msgspec
 import pytest
 import trio
@@ -22,15 +23,20 @@ def chunk(text: str, finish_reason: str | None = None) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": finish_reason}]}
 
 
-def answer(*words: str) -> HttpReply:
-    """A streamed answer in pieces."""
-    return event_stream(*(chunk(word) for word in words), chunk("", "stop"))
+def answer(*parts: str | float) -> HttpReply:
+    """A streamed answer in pieces; a number is a pause in seconds."""
+    whole = event_stream(chunk("", "stop"))
+    body: list[bytes | float] = [_event(part) if isinstance(part, str) else part for part in parts]
+    return attrs.evolve(whole, body=[*body, *whole.packets])
+
+
+def _event(text: str) -> bytes:
+    return b"data: " + msgspec.json.encode(chunk(text)) + b"\n\n"
 
 
 def endless(*words: str) -> HttpReply:
     """The beginning of a streamed answer that goes on for ever."""
-    body: list[bytes | float] = [b"data: " + msgspec.json.encode(chunk(word)) + b"\n\n" for word in words]
-    return HttpReply(body=[*body, 3600.0], content_type="text/event-stream", framing="chunked")
+    return HttpReply(body=[*map(_event, words), 3600.0], content_type="text/event-stream", framing="chunked")
 
 
 def failure(status: int, message: str) -> HttpReply:
@@ -249,7 +255,23 @@ async def test_ctrl_c_aborts_the_answer_and_a_second_one_leaves() -> None:
 
 
 @needs_terminals
-async def test_a_line_that_is_typed_during_an_answer_steers_it_and_abort_ends_it() -> None:
+async def test_a_line_that_is_typed_during_an_answer_is_taken_in_after_it() -> None:
+    async with open_http_double(answer("One ", 1.0, "two."), answer("Three.")) as double:
+        async with at_a_terminal(*at(double)) as terminal:
+            await greeted(terminal)
+            await terminal.type("count\n")
+            await terminal.expect("One")
+            await terminal.type("and then?\n")
+            await terminal.expect("two.")
+            await terminal.expect("Three.")
+            await terminal.expect("> ")
+            await terminal.type("/quit\n")
+            assert await terminal.ended() == 0
+    assert contents(double, 1) == ["count", "One two.", "and then?"]
+
+
+@needs_terminals
+async def test_during_an_answer_abort_ends_it_and_other_commands_wait() -> None:
     async with (
         open_http_double(endless("Once "), answer("And you?")) as double,
         at_a_terminal(*at(double)) as terminal,
@@ -268,6 +290,20 @@ async def test_a_line_that_is_typed_during_an_answer_steers_it_and_abort_ends_it
         await terminal.type("/quit\n")
         assert await terminal.ended() == 0
     assert contents(double, 1)[-1] == "go on"
+
+
+@needs_terminals
+async def test_ctrl_d_during_an_answer_leaves_after_it() -> None:
+    async with (
+        open_http_double(answer("One ", 1.0, "two.")) as double,
+        at_a_terminal(*at(double)) as terminal,
+    ):
+        await greeted(terminal)
+        await terminal.type("count\n")
+        await terminal.expect("One")
+        await terminal.type("\x04")
+        await terminal.expect("two.")
+        assert await terminal.ended() == 0
 
 
 @needs_terminals

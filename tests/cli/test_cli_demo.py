@@ -30,6 +30,14 @@ def count(text: str, name: str) -> int:
     return int(match[1].replace(",", ""))
 
 
+async def scrape(address: str) -> str:
+    def read() -> str:
+        with urllib.request.urlopen(address, timeout=10) as response:
+            return str(response.read(), "utf-8")
+
+    return await trio.to_thread.run_sync(read)
+
+
 async def test_in_a_pipe_the_demo_prints_lines_and_a_report_and_leaves() -> None:
     done = await run("demo", "--sessions", "60", "--port", "0", program=VIRTUAL)
     assert (done.returncode, done.stderr) == (0, "")
@@ -100,9 +108,10 @@ async def test_a_signal_ends_the_demo_with_a_report_of_what_there_was(signum: si
         process = await trio.lowlevel.open_process(command, stdout=subprocess.PIPE, env=environment())
         assert process.stdout is not None
         async with process.stdout:
-            text = b""
-            while b" %" not in text:
-                text += await process.stdout.receive_some()
+            text = await process.stdout.receive_some()
+            address = text.decode().split()[-1]
+            while 'reason="completed"' not in await scrape(address):
+                pass
             process.send_signal(signum)
             async for data in process.stdout:
                 text += data

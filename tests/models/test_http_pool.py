@@ -272,6 +272,24 @@ async def test_a_closed_client_refuses_calls_and_lets_those_under_way_end() -> N
     assert (statistics.pool.idle, statistics.pool.in_use) == (0, 0)
 
 
+async def test_a_client_in_a_cycle_closes_its_connections_before_they_are_collected() -> None:
+    # The collector finalizes the members of a cycle in any order, and a socket that it finds open is a warning.
+    cycles = 20
+    async with open_http_double() as double:
+        double.otherwise = FINE
+        for _ in range(cycles):
+            model = model_at(double)
+            await model.complete(HELLO)
+            cycle: list[object] = [model]
+            cycle.append(cycle)
+            # On both sides of the client, in the order of allocation.
+            vars(model.http)["cycle"] = cycle
+            del model, cycle
+            gc.collect()
+        await wait_all_tasks_blocked(0.01)
+        assert (double.connections, double.open_connections) == (cycles, 0)
+
+
 async def test_a_client_that_is_dropped_takes_its_connections_along() -> None:
     async with open_http_double(FINE) as double:
         model = model_at(double)

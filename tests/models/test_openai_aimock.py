@@ -1,11 +1,8 @@
-"""Against a stand-in for model APIs that others wrote: `@copilotkit/aimock`, run by Node.
+"""The door against a stand-in for model APIs that others wrote: `@copilotkit/aimock`, run by Node.
 
 The package is installed into `.cache/aimock` when it is not there yet. Without Node the tests are skipped.
 """
 
-import json
-import shutil
-import subprocess
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,16 +12,10 @@ import trio
 
 from exeunt.actors.models import ModelError, ModelErrorKind, ModelRequest, ToolDefinition
 from exeunt.models.openai import OpenAIModel
+from tests.models.aimock_server import needs_node, open_aimock
 from tests.models.openai_support import Said, streamed
 
-pytestmark = pytest.mark.skipif(
-    shutil.which("node") is None or shutil.which("npm") is None, reason="Node is not installed"
-)
-
-CACHE = Path(__file__).parents[2] / ".cache" / "aimock"
-PACKAGE = "@copilotkit/aimock@1.43.0"
-LARGEST_INSTALL = 50.0
-"""Seconds. It is one package without dependencies; the time limit of a test is a minute."""
+pytestmark = needs_node
 
 FIXTURES = {
     "fixtures": [
@@ -62,58 +53,14 @@ WEATHER = ToolDefinition(
 )
 
 
-def installed() -> Path:
-    """Install the package if it is not there; return its program."""
-    program = CACHE / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
-    if not program.exists():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        subprocess.run(
-            ["npm", "install", "--no-audit", "--no-fund", "--silent", "--prefix", str(CACHE), PACKAGE],
-            check=True,
-            capture_output=True,
-            timeout=LARGEST_INSTALL,
-        )
-    return program
-
-
 @asynccontextmanager
 async def aimock(folder: Path) -> AsyncGenerator[OpenAIModel]:
-    fixtures = folder / "fixtures.json"
-    fixtures.write_text(json.dumps(FIXTURES))
-    # A port that is free now: the program prints the one it was given, so it cannot choose.
-    listener = trio.socket.socket()
-    await listener.bind(("127.0.0.1", 0))
-    port: int = listener.getsockname()[1]
-    listener.close()
-    program = await trio.to_thread.run_sync(installed)
-    command = [
-        "node",
-        str(program),
-        "-p",
-        str(port),
-        "-f",
-        str(fixtures),
-        "--log-level",
-        "silent",
-        "--latency",
-        "1",
-    ]
-    async with trio.open_nursery() as nursery:
-        process: trio.Process = await nursery.start(trio.run_process, command)
-        with trio.fail_after(15):
-            while True:
-                try:
-                    await (await trio.open_tcp_stream("127.0.0.1", port)).aclose()
-                    break
-                except OSError:
-                    assert process.poll() is None
-                    await trio.sleep(0.05)
-        model = OpenAIModel("gpt-test", base_url=f"http://127.0.0.1:{port}/v1", api_key="k", trust_env=False)
+    async with open_aimock(folder, FIXTURES) as address:
+        model = OpenAIModel("gpt-test", base_url=f"{address}/v1", api_key="k", trust_env=False)
         try:
             yield model
         finally:
             await model.aclose()
-            nursery.cancel_scope.cancel()
 
 
 def said(text: str) -> ModelRequest:

@@ -1,11 +1,6 @@
-"""Answers that real servers gave and that no server should give: each ends as it must.
-
-The cases are files in `dirty/`: the packets in Latin-1, one character for each byte; a list in place of a text
-is its parts, each a text or [text, times]; a number is a pause in seconds.
-"""
+"""Answers that real servers gave and that no server should give: each ends as it must."""
 
 import json
-import pathlib
 from typing import Any
 
 import pytest
@@ -13,36 +8,14 @@ import trio
 from trio.testing import MockClock
 
 from exeunt.actors.models import ModelDelta, ModelError, ModelRequest, ModelResponse
-from exeunt.models.openai.jsontext import is_list
-from exeunt.testing.http_double import HttpReply, open_http_double
+from exeunt.testing.http_double import open_http_double
+from tests.models.dirty_cases import CASES, packet, read, reply_of
 from tests.models.openai_support import Said, model_at, tool
 
-CASES = sorted((pathlib.Path(__file__).parent / "dirty").glob("*.json"))
 TOOLS = tuple(
     map(tool, ("get_weather", "read_file", "write_file", "list_files", "set_level", "set_todos", "get_row"))
 )
 REQUEST = ModelRequest([Said("user", "Go.")], TOOLS)
-
-
-def packet(written: Any) -> bytes | float:
-    if is_list(written):
-        written = "".join(part if isinstance(part, str) else part[0] * part[1] for part in written)
-    return written.encode("latin-1") if isinstance(written, str) else float(written)
-
-
-def read(path: pathlib.Path) -> dict[str, Any]:
-    case: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return case
-
-
-def reply_of(case: dict[str, Any]) -> HttpReply:
-    return HttpReply(
-        body=[packet(each) for each in case["packets"]],
-        status=case.get("status", 200),
-        content_type=case["content_type"],
-        framing=case["framing"],
-        end=case["end"],
-    )
 
 
 def check_answer(expected: dict[str, Any], answer: ModelResponse) -> None:

@@ -1,6 +1,6 @@
 """Answers that real servers gave and that no server should give, end to end through a session.
 
-The same files as in `test_openai_dirty`, which looks at the door alone. Here the session must do what is right
+`test_openai_dirty` looks at what the door alone makes of them. Here the session must do what is right
 with them, and stay usable: each is followed by plain answers, and every request is one that a strict server takes.
 """
 
@@ -20,25 +20,14 @@ from exeunt.actors.events import (
     ToolExecutionStart,
 )
 from exeunt.actors.models import ModelError
-from exeunt.testing.http_double import HttpDouble, HttpReply, open_http_double
+from exeunt.testing.http_double import HttpDouble, open_http_double
+from tests.models.dirty_cases import CASES, packet, read, reply_of
 from tests.models.openai_session_support import DEFAULTS, KEY, Toolbox, Watched, talking_to
 from tests.models.strict_server import RECOVERED
-from tests.models.test_openai_dirty import CASES, packet, read
 
 FASTER = 50.0
 """A pause of a case, up to 8 s, is made shorter by this: the clock is real, and all that counts is the order."""
 NAMES = {tool.name for tool in Toolbox().tools()}
-
-
-def reply_of(case: dict[str, Any]) -> HttpReply:
-    packets = [packet(each) for each in case["packets"]]
-    return HttpReply(
-        body=[each if isinstance(each, bytes) else each / FASTER for each in packets],
-        status=case.get("status", 200),
-        content_type=case["content_type"],
-        framing=case["framing"],
-        end=case["end"],
-    )
 
 
 def status_of(case: dict[str, Any]) -> int | None:
@@ -120,7 +109,7 @@ async def test_a_session_does_what_is_right_with_a_dirty_answer_and_goes_on(case
     outcome = expected["outcome"]
     box = Toolbox()
     async with (
-        open_http_double(reply_of(case)) as double,
+        open_http_double(reply_of(case, faster=FASTER)) as double,
         talking_to(double, tools=box.tools(), streaming=case["stream"]) as watched,
     ):
         if outcome == "error" and not expected["error"]["retry"]:

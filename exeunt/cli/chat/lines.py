@@ -66,8 +66,14 @@ class TerminalLines:
 
     interactive = True
 
+    def __init__(self) -> None:
+        self._ended = False
+        """Whether Ctrl-D was pressed during an answer."""
+
     async def next(self) -> str | None:
         """Ask for a line."""
+        if self._ended:
+            return None
         try:
             return await trio.to_thread.run_sync(input, PROMPT, abandon_on_cancel=True)
         except EOFError:
@@ -80,11 +86,12 @@ class TerminalLines:
         fd = sys.stdin.fileno()
         while True:
             await trio.lowlevel.wait_readable(fd)
-            data = os.read(fd, 65_536)  # a terminal gives whole lines; b"" is Ctrl-D, which is for the prompt
+            data = os.read(fd, 65_536)  # a terminal gives whole lines, and nothing for Ctrl-D
+            if not data:
+                self._ended = True
+                await trio.sleep_forever()
             for line in data.decode(errors="replace").splitlines():
                 yield line
-            if not data:
-                await trio.sleep_forever()
 
 
 def unfinished_line() -> str:

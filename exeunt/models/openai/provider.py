@@ -41,7 +41,7 @@ _DAY = 86400.0
 
 # Who describes a model by configuration has no other place for time-outs than the session's `Waits`, which bound the
 # same waits: a second bound here would cut off a session that is willing to wait for longer.
-_TIMEOUTS = Timeouts(first_byte=_DAY, gap=_DAY, total=_DAY)
+_TIMEOUTS = Timeouts(first_byte=_DAY, gap=_DAY, total=_DAY, stream_total=_DAY)
 
 
 class _Shared:
