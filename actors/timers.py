@@ -62,6 +62,7 @@ class Timers:
             self._scope = None
             for item in self._due(self._now()):
                 item.expire()
+                del item  # or what expired last would live until something else does
 
     def _due(self, now: float) -> list[Expiring]:
         """Remove and return what is due, earliest first, and set the next wake-up."""

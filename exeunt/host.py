@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 import trio
 from prometheus_client import CollectorRegistry
@@ -99,7 +99,9 @@ async def open_host(
                     host: SessionHost | None = None
                     try:
                         chosen = options or HostOptions()
-                        made = SessionHost(nursery, services, journal or MemoryJournal(), chosen, session_options)
+                        made = SessionHost(
+                            nursery, services, journal or MemoryJournal(), chosen, session_options
+                        )
                         made.metrics = Metrics(registry)
                         host = made
                         host.metrics.attach(host.statistics)
@@ -108,22 +110,26 @@ async def open_host(
                         yield host
                     except GeneratorExit:
                         raise
-                    except BaseException as error:  # noqa: BLE001 - raised again when the nurseries are left
+                    except BaseException as error:  # noqa: BLE001, ASYNC103 - raised again below
                         failure = error
-                    if host is not None:
-                        with trio.CancelScope(shield=True):
-                            await host.close()
-                        watch.start_soon(naming.run, partial(_name_stuck, host))
-                    timers.end()
-                    nursery.cancel_scope.cancel()
+                    try:
+                        if host is not None:
+                            with trio.CancelScope(shield=True):
+                                await host.close()
+                    finally:
+                        # Also when Ctrl-C has ended the wait: what outlasts the end would outlast it for ever.
+                        if host is not None:
+                            watch.start_soon(naming.run, partial(_name_stuck, host))
+                        timers.end()
+                        nursery.cancel_scope.cancel()
                 if host is not None:
                     host.metrics.detach()
             finally:
                 naming.end()
                 watch.cancel_scope.cancel()
-    except BaseException as ending:
+    except BaseException as ending:  # noqa: ASYNC103 - a cancellation has ended the body too, and that is raised
         # When the body failed, and what is around the host was cancelled meanwhile, the failure counts.
-        if failure is None or _without_cancellations(ending) is not None:
+        if failure is None or not _is_only_cancelled(ending):
             raise
     try:
         if failure is not None:
@@ -154,7 +160,8 @@ async def _name_stuck(host: SessionHost) -> None:
         logger.warning("the host waits for handlers that do not end: %s", "; ".join(host.stuck()))
 
 
-def _without_cancellations(error: BaseException) -> BaseException | None:
+def _is_only_cancelled(error: BaseException) -> bool:
     if isinstance(error, BaseExceptionGroup):
-        return error.split(trio.Cancelled)[1]
-    return None if isinstance(error, trio.Cancelled) else error
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return all(_is_only_cancelled(one) for one in group.exceptions)
+    return isinstance(error, trio.Cancelled)

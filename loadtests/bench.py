@@ -40,18 +40,21 @@ def main() -> int:
     if unknown:
         parser.error(f"no benchmark is called {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
 
+    try:
+        return _run_all(chosen.names or [*BENCHMARKS], chosen.size)
+    except KeyboardInterrupt:
+        print("\ninterrupted")
+        return INTERRUPTED
+
+
+def _run_all(names: list[str], size: Size) -> int:
     began = time.monotonic()
     print(machine())
-    print(
-        f"garbage collector thresholds {THRESHOLDS} where nothing else is said; size: {chosen.size.value}",
-        flush=True,
-    )
+    print(f"garbage collector thresholds {THRESHOLDS} where nothing else is said; size: {size.value}")
     failed = 0
-    for name in chosen.names or BENCHMARKS:
-        code = _run(name, chosen.size)
-        if code == INTERRUPTED:
-            print("\ninterrupted")
-            return INTERRUPTED
+    for name in names:
+        print(f"\n== {name}: {BENCHMARKS[name]}", flush=True)
+        code = _run(name, size)
         if code:
             print(f"\nbenchmark {name} failed with exit code {code}", file=sys.stderr)
             failed = 1
@@ -60,20 +63,23 @@ def main() -> int:
 
 
 def _run(name: str, size: Size) -> int:
+    """Run one in a process of its own; return its exit code. Raises `KeyboardInterrupt` when that ended it."""
     command = [sys.executable, "-m", f"loadtests.bench_{name}"]
     if size is not Size.FULL:
         command.append(f"--{size.value}")
     process = subprocess.Popen(command)
     try:
-        return process.wait()
+        code = process.wait()
     except KeyboardInterrupt:
-        # The terminal has told the child too: it prints what it knows. A second Ctrl-C does not wait for that.
+        # The terminal has told the child too, and it prints what it knows. A second Ctrl-C does not wait for that.
         try:
             process.wait()
-        except KeyboardInterrupt:
+        finally:
             process.kill()
-            process.wait()
-        return INTERRUPTED
+        raise
+    if code == INTERRUPTED:
+        raise KeyboardInterrupt
+    return code
 
 
 if __name__ == "__main__":

@@ -93,7 +93,7 @@ async def _user(session: Session) -> None:
 def run(size: Size) -> None:
     """Measure and print."""
     table = Table(
-        "clear: ms from the call of clear_context",
+        "ms from the call of clear_context",
         "commit p50",
         "commit p99",
         "request p50",

@@ -47,7 +47,7 @@ async def measure(laps: Laps, count: int) -> None:
 def run(size: Size) -> None:
     """Measure and print."""
     count = size.pick(full=20_000, quick=4_000, tiny=50)
-    table = Table(f"create: {count:,} sessions, one after the other", "sessions/s", "us each")
+    table = Table(f"{count:,} sessions, one after the other", "sessions/s", "us each")
     trio.run(measure, Laps(table, count), count)
 
 

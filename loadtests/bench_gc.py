@@ -99,12 +99,12 @@ async def _unreachable_after(session: Session, turns: int) -> int:
 def run(size: Size) -> None:
     """Measure and print."""
     turns = size.pick(full=1_000, quick=200, tiny=10)
-    table = Table("gc: objects in cycles that a turn leaves", "objects")
+    table = Table("objects in cycles that a turn leaves", "objects")
     table.row(f"each of {turns:,} turns", trio.run(garbage, turns))
 
     count = size.pick(full=10_000, quick=2_000, tiny=50)
     table = Table(
-        f"gc: pauses while {count:,} sessions have a turn at once, {EXCHANGES} times",
+        f"pauses while {count:,} sessions have a turn at once, {EXCHANGES} times",
         "longest ms",
         "together ms",
         "us a turn",
@@ -116,9 +116,7 @@ def run(size: Size) -> None:
         table.row(f"thresholds {thresholds}", longest * 1e3, total * 1e3, each)
     gc.set_threshold(*THRESHOLDS)
 
-    table = Table(
-        f"gc: a full collection over idle sessions with {EXCHANGES} exchanges", "ms", "objects each"
-    )
+    table = Table(f"a full collection over idle sessions with {EXCHANGES} exchanges", "ms", "objects each")
     for count in size.pick(full=(10_000, 100_000), quick=(5_000,), tiny=(50,)):
         trio.run(idle, table, count)
 

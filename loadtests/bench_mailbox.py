@@ -159,7 +159,7 @@ def run(size: Size) -> None:
             for name, subject, _ in random.sample(SUBJECTS, len(SUBJECTS)):
                 samples[name].append(trio.run(subject, bursts))
     finally:
-        table = Table("mailbox: messages through it", "us each", "messages/s", "x channel")
+        table = Table("messages through it", "us each", "messages/s", "x channel")
         for name, _, base in SUBJECTS:
             if samples[name] and samples[base]:
                 cost = quartile(samples[name])

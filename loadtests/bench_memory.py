@@ -102,7 +102,7 @@ def run(size: Size) -> None:
     """Measure and print."""
     count = size.pick(full=10_000, quick=2_000, tiny=50)
     table = Table(
-        f"memory: bytes of an idle session, {count:,} sessions, one tool call in each exchange",
+        f"bytes of an idle session, {count:,} sessions, one tool call in each exchange",
         "in all",
         "history",
         "beyond it",

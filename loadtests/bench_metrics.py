@@ -100,11 +100,11 @@ def run(size: Size) -> None:
     rounds = size.pick(full=40, quick=20, tiny=2)
     metrics = Metrics()
     metrics.register_tools(["search"])
-    table = Table("metrics: what counting adds to a tool turn of 14 events", "us")
+    table = Table("what counting adds to a tool turn of 14 events", "us")
     without = microseconds_per_turn(nothing, rounds)
     table.row("observe()", microseconds_per_turn(metrics.observe, rounds) - without)
 
-    table = Table("metrics: one exposition with every series that there can be", "ms", "samples", "KiB")
+    table = Table("one exposition with every series that there can be", "ms", "samples", "KiB")
     full = fullest()
     body, took = b"", float("inf")
     for _ in range(size.pick(full=5, quick=3, tiny=1)):

@@ -157,10 +157,10 @@ def run(size: Size) -> None:
     try:
         trio.run(measure, size.pick(full=200, quick=50, tiny=2), best)
     finally:
-        table = Table("model_http: us of CPU for a model call", "1 at a time", "50 at once")
+        table = Table("us of CPU for a model call", "1 at a time", "50 at once")
         for name in dict.fromkeys(name for name, _ in best):
             table.row(name, *(best.get((name, at_once), "") for at_once in (1, 50)))
-    table = Table("model_http: us to encode a request", "messages only", "with calls")
+    table = Table("us to encode a request", "messages only", "with calls")
     for count in size.pick(full=(20, 200, 2_000), quick=(20, 200, 2_000), tiny=(20,)):
         table.row(f"{count:,} messages", encoding(count, False), encoding(count, True))
 

@@ -56,7 +56,7 @@ async def bare(count: int, exchanges: int) -> float:
 
 def run(size: Size) -> None:
     """Measure and print."""
-    table = Table("scale: turns with one tool call", "turns/s", "p50 ms", "p99 ms", "CPU us", "x floor")
+    table = Table("turns with one tool call", "turns/s", "p50 ms", "p99 ms", "CPU us", "x floor")
     total = size.pick(full=40_000, quick=12_000, tiny=100)
     for count in size.pick(full=(1, 100, 1_000, 10_000), quick=(100, 1_000, 4_000), tiny=(1, 20)):
         exchanges = max(2, min(2_000, total // count))

@@ -118,7 +118,7 @@ def run(size: Size) -> None:
 
 
 def _show(subjects: list[Variant], samples: dict[tuple[str, str], list[float]]) -> None:
-    table = Table("turn: CPU of a message with one tool call", "us", "x floor")
+    table = Table("CPU of a message with one tool call", "us", "x floor")
     group, base = "", 0.0
     for variant in subjects:
         values = samples.get((variant.group, variant.name))

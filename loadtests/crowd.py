@@ -10,7 +10,7 @@ from exeunt.actors.models import ModelDelta, ModelRequest, ModelResponse
 
 
 @tool
-async def add(a: int, b: int) -> str:  # noqa: ASYNC124 - a synchronous one would run in a thread
+async def add(a: int, b: int) -> str:
     """Add two numbers."""
     return str(a + b)
 

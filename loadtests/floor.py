@@ -15,7 +15,7 @@ async def _model(history: list[Message]) -> Message:
     return {"role": "assistant", "call": "add", "arguments": '{"a":1,"b":2}'}
 
 
-async def _tool(a: int, b: int, history: list[Message]) -> None:  # noqa: ASYNC124 - a task runs it
+async def _tool(a: int, b: int, history: list[Message]) -> None:
     history.append({"role": "tool", "content": str(a + b)})
 
 

@@ -127,7 +127,10 @@ def main(run: Callable[[Size], None], about: str | None) -> None:
     add_size(parser)
     size: Size = parser.parse_args().size
     gc.set_threshold(*THRESHOLDS)
+    interrupted = False
     try:
         run(size)
-    except KeyboardInterrupt:
+    except* KeyboardInterrupt:  # out of a nursery it comes in a group
+        interrupted = True
+    if interrupted:
         sys.exit(INTERRUPTED)

@@ -1,7 +1,7 @@
 """What the history of a session weighs by itself: its events and its list of messages, with no session around."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 
@@ -57,10 +57,10 @@ class HistoryCopies:
         return value + 0.0 if isinstance(value, float) else value
 
 
-def _children(value: Any) -> tuple[Any, ...]:
+def _children(value: Any) -> list[Any]:
     if isinstance(value, msgspec.Struct):
-        return tuple(getattr(value, name) for name in value.__struct_fields__)
-    return cast("tuple[Any, ...]", value) if isinstance(value, tuple) else ()
+        return [getattr(value, name) for name in value.__struct_fields__]
+    return list[Any](value) if isinstance(value, tuple) else []  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _parts(value: Any) -> Iterator[Any]:

@@ -272,6 +272,7 @@ class HostCore:
                 if actor.restart is not None:
                     # There is no time for its back-off.
                     actor.restart.expire()
+            await trio.lowlevel.checkpoint()
             for waiter in waiters:
                 await waiter.wait()
         for actor in list(self._actors.values()):

@@ -14,6 +14,7 @@ A subscription has `session_id`, `from_seq` and `after`; its frames are events (
 
 import math
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal, NoReturn, Protocol, Self, TypeVar
 
@@ -27,8 +28,7 @@ from exeunt.actors.session.frames import BadFrame, error_from, event_from, value
 from exeunt.actors.session.replies import AbortReceipt, Reply
 from exeunt.actors.session.session import Mode, check_message
 from exeunt.actors.session.statistics import SessionStatistics
-from exeunt.actors.session.waiting import checked_timeout
-from exeunt.actors.turn import parking
+from exeunt.actors.session.waiting import checked_timeout, wait_leaving_slots
 
 T = TypeVar("T")
 
@@ -143,15 +143,10 @@ class RemoteSession:
         seconds = checked_timeout(timeout)
         within = math.inf if seconds is None else seconds + self._answer_timeout
         caller = CALLER.get()
-        call = None if caller is None or caller.settled else caller.call
-        if call is not None:
-            call.actor.put(parking.park, call)
-        try:
-            params = {"prompt": prompt, "mode": mode, "timeout": seconds}
-            return self._as(await self._ask("send_and_wait", params, within), Reply)
-        finally:
-            if call is not None:
-                call.actor.put(parking.unpark, call)
+        params = {"prompt": prompt, "mode": mode, "timeout": seconds}
+        ask = partial(self._ask, "send_and_wait", params, within)
+        answer = await wait_leaving_slots(None if caller is None or caller.settled else caller, ask)
+        return self._as(answer, Reply)
 
     async def abort(
         self, queued: Literal["drop", "keep"] = "drop", *, reason: str = "user_initiated"

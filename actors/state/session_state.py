@@ -54,11 +54,10 @@ class Pending(msgspec.Struct, frozen=True, gc=False):
 class SessionState:
     """The fold of a session's log. `apply` is the only way to change it."""
 
-    __slots__ = ("call_ids", "clears_in_a_row", "context", "last_id", "open_calls", "queue", "seq", "steering", "step", "turn_id")
+    __slots__ = ("call_ids", "clears_in_a_row", "context", "open_calls", "queue", "seq", "steering", "step", "turn_id")
 
     def __init__(self) -> None:
         self.seq = 0
-        self.last_id: str | None = None
         self.context = Context()
         self.queue: deque[Pending] | None = None
         """Messages that wait for a turn of their own. `None` while there are none: a deque takes 0.8 KiB."""

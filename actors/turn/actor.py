@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import outcome
+import trio
 
 from exeunt.actors.activities.activity import Activity
 from exeunt.actors.events import Event, Origin
@@ -172,7 +173,9 @@ class SessionActor:
         return self.origin.object_id(self._objects)
 
     # --- The mailbox ---------------------------------------------------------------------------------------
+    # Ctrl-C waits until a handler has returned: half of one would leave a state that no log tells.
 
+    @trio.lowlevel.enable_ki_protection
     def put(self, handler: Handler, *arguments: Any) -> None:
         """Run *handler* now, or behind what runs. What it raises goes to the supervision, never to the caller."""
         if self._draining or self.status == "restarting":
@@ -188,6 +191,7 @@ class SessionActor:
         finally:
             self._draining = False
 
+    @trio.lowlevel.enable_ki_protection
     def drain(self) -> None:
         """Run what has queued, until it is done or the actor crashes. For `put` and the restart only."""
         self._draining = True
@@ -200,6 +204,7 @@ class SessionActor:
         finally:
             self._draining = False
 
+    @trio.lowlevel.enable_ki_protection
     def settled(self, activity: Activity, result: Any) -> Activity | None:
         """Report an activity's result; return the one that its task is to go on with."""
         if activity.done:
@@ -298,15 +303,15 @@ class SessionActor:
         else:
             self._wakeups.append(wakeup)
 
-    def discard(self) -> "list[tuple[Waiter, outcome.Outcome[Any]]]":
-        """Forget what a handler that raised had collected; return whom it wanted to wake, and with what.
+    def discard(self) -> list[Waiter]:
+        """Forget what a handler that raised had collected; return whom it wanted to wake.
 
         Who waits for a reply is not among them: they go on waiting.
         """
-        others = []
-        for waiter, result, message_id in self._wakeups or ():
+        others: list[Waiter] = []
+        for waiter, _, message_id in self._wakeups or ():
             if message_id is None:
-                others.append((waiter, result))
+                others.append(waiter)
             else:
                 self.expect(message_id, waiter)
         self._collected = self._persisted = self._wakeups = self._starts = None

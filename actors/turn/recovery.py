@@ -77,7 +77,7 @@ def crashed(
     logger.error("session %s: handler %s raised", actor.id, _name(entry), exc_info=cause)
     handler, arguments = entry
     # Those that the entry brings along it will wake when it is tried again.
-    wreck = Wreck(actor, cause, [waiter for waiter, _ in actor.discard() if waiter not in arguments])
+    wreck = Wreck(actor, cause, [waiter for waiter in actor.discard() if waiter not in arguments])
     if handler is recover:
         wreck.inherit(arguments[0])
     _fence_all(actor, {actor.turn, begun[0]}, {actor.host_batch, begun[1]})
@@ -262,7 +262,8 @@ def _give_up(actor: SessionActor, wreck: Wreck, again: bool) -> None:
     except Exception:
         # The log itself may be what fails. The waiters are told all the same.
         logger.exception("session %s: its failure could not be logged", actor.id)
-        wreck.lost.extend(waiter for waiter, _ in actor.discard())
+        wreck.lost.extend(actor.discard())
+        _forget_unlogged(actor)
         actor.status = "failed"
         for entry in entries:
             actor.emit(DeadLetter, _name(entry), "session_failed")
@@ -274,6 +275,14 @@ def _give_up(actor: SessionActor, wreck: Wreck, again: bool) -> None:
         actor.wake(waiter, outcome.Error(error))
     actor.apply()
     actor.host.supervision.ended(actor)
+
+
+def _forget_unlogged(actor: SessionActor) -> None:
+    """Know no more than the log tells, where that can be read."""
+    try:
+        _rebuild(actor)
+    except Exception:
+        logger.exception("session %s: its log could not be read", actor.id)
 
 
 def _dead_letter(actor: SessionActor, entry: Entry, cause: str) -> None:

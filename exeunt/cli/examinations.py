@@ -161,15 +161,11 @@ def _files() -> list[Finding]:
 
 
 def _collector() -> Finding:
-    thresholds = ", ".join(f"{number:_}" for number in GC_THRESHOLDS)
+    best = f"gc.set_threshold({', '.join(f'{number:_}' for number in GC_THRESHOLDS)})"
+    now = f"thresholds {gc.get_threshold()}"
     if gc.get_threshold() == GC_THRESHOLDS:
-        value = f"thresholds ({thresholds}), as this command sets them"
-        return Finding(
-            "here", "collector", "ok", value, f"in your own programs: gc.set_threshold({thresholds})"
-        )
-    return Finding(
-        "here", "collector", "note", f"thresholds {gc.get_threshold()}", f"gc.set_threshold({thresholds})"
-    )
+        return Finding("here", "collector", "ok", now, f"in yours: {best}")
+    return Finding("here", "collector", "note", now, best)
 
 
 async def self_test() -> Finding:

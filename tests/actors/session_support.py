@@ -1,4 +1,4 @@
-"""What the tests of mailbox, abort, waiting and restarts share: tools that wait, and short ways to ask what happened."""
+"""What the tests of mailbox, abort, waiting and restarts share: tools, and short ways to ask what happened."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -79,16 +79,22 @@ async def dropped(session: Session) -> list[tuple[str, str]]:
 async def reach(session: Session, phase: str) -> None:
     """Wait until the session is in *phase* and everybody waits for something. Bounded by an hour."""
     with trio.fail_after(3600):
-        while session.statistics().phase != phase:
+        while session.statistics().phase != phase:  # noqa: ASYNC110 - in virtual time a look costs nothing
             await trio.sleep(0.001)
-    await wait_all_tasks_blocked()
+        await wait_all_tasks_blocked()
 
 
 async def settled(session: Session) -> None:
     """Wait until the session has nothing to do, and no restart before it. Bounded by a day."""
     with trio.fail_after(86_400):
-        while (now := session.statistics()).phase != "idle" or now.queued or now.status == "restarting":
+        await trio.lowlevel.checkpoint()
+        while not _is_settled(session):  # noqa: ASYNC110 - in virtual time a look costs nothing
             await trio.sleep(0.1)
+
+
+def _is_settled(session: Session) -> bool:
+    now = session.statistics()
+    return now.phase == "idle" and not now.queued and now.status != "restarting"
 
 
 class Result:

@@ -6,6 +6,7 @@ from typing import Any
 import attrs
 import pytest
 import trio
+import trio.lowlevel
 
 from exeunt import HostOptions, Session, SessionHost, TurnAborted
 from exeunt.testing import (
@@ -52,7 +53,7 @@ class Scene:
     cancelled: int = 0
     """Calls that end by the abort."""
     options: dict[str, Any] = attrs.field(factory=dict[str, Any])
-    host: HostOptions = HostOptions()
+    host: HostOptions = attrs.field(factory=HostOptions)
     occupied: bool = False
     """Whether another session holds the only slot."""
 
@@ -81,7 +82,9 @@ SCENES: dict[str, Callable[[], Scene]] = {
     ),
     "model call": lambda: Scene("model", [hang(), say("hi")]),
     "streamed answer": lambda: Scene("model", [stream_stall(2), say("hi")], options={"streaming": True}),
-    "back-off of a model call": lambda: Scene("model", [fail("overloaded", retry=True, retry_after=400), say("hi")]),
+    "back-off of a model call": lambda: Scene(
+        "model", [fail("overloaded", retry=True, retry_after=400), say("hi")]
+    ),
     "tools": lambda: Scene("tools", [[call("sleep"), call("sleep")], say("hi")], cancelled=2),
     "pre hook": lambda: Scene(
         "tools", [call("sleep"), say("hi")], cancelled=1, options={"on_pre_tool_use": once(never)}
@@ -118,15 +121,13 @@ async def put_into(host: SessionHost, scene: Scene) -> Session:
 
 @pytest.mark.parametrize("queued", ["drop", "keep"])
 @pytest.mark.parametrize("name", SCENES)
-async def test_an_abort_ends_the_turn_in_every_phase(
-    autojump_clock: object, name: str, queued: Any
-) -> None:
+async def test_an_abort_ends_the_turn_in_every_phase(autojump_clock: object, name: str, queued: Any) -> None:
     scene = SCENES[name]()
     async with checked_host(options=scene.host) as host, trio.open_nursery() as nursery:
         session = await put_into(host, scene)
         events = watch(session)
         waiting = begin(nursery, session.send_and_wait, "A")
-        await trio.sleep(0)
+        await trio.lowlevel.checkpoint()
         await reach(session, scene.phase)
         turn_id = session.statistics().turn_id
         began = trio.current_time()
@@ -158,8 +159,9 @@ async def test_s8_abort_during_the_first_tool(autojump_clock: object) -> None:
         receipt = await session.abort()
         (trace,) = sleepy.calls
         assert (trace.ended, trace.how) == (1.0, "cancelled")
-        assert isinstance((await turn.wait()).error, TurnAborted)
-        assert turn.error.turn_id == receipt.turn
+        error = (await turn.wait()).error
+        assert isinstance(error, TurnAborted)
+        assert error.turn_id == receipt.turn
         assert receipt.tools_cancelled == ("call_1",)
         assert receipt.queued == 0
         assert await outcomes(session) == [("sleepy", "cancelled")]
@@ -217,8 +219,7 @@ async def test_abort_in_a_seeded_turn_leaves_the_seed_in_the_context(
         return "cleared"
 
     async with checked_host() as host, trio.open_nursery() as nursery:
-        script = [call("clear"), say("hi")] if hooked else [call("clear"), hang(), say("hi")]
-        model = ScriptedModel(script)
+        model = ScriptedModel([call("clear"), *([] if hooked else [hang()]), say("hi")])
         session = await open_session(
             host, model, tool_of("clear", clear, is_terminal=True), on_user_prompt_submitted=hold
         )

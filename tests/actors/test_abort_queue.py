@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.lowlevel
 
 from exeunt import HostOptions, InvalidConfiguration, ToolInvocation, TurnAborted
 from exeunt.testing import Gate, ScriptedModel, call, checked_host, hang, say
@@ -158,16 +159,14 @@ async def test_an_abort_from_the_own_tool_returns_at_once(autojump_clock: object
         began = trio.current_time()
         receipt = await invocation.session.abort()
         after.append((receipt.turn, receipt.tools_cancelled, trio.current_time() - began))
-        await trio.sleep(0)
+        await trio.lowlevel.checkpoint()
         after.append("not reached")
         return "gave up"
 
     gate = Gate()
     model = ScriptedModel([[call("gives_up"), call("other")], say("hi")])
     async with checked_host() as host:
-        session = await open_session(
-            host, model, tool_of("gives_up", gives_up), plain_tool("other", gate)
-        )
+        session = await open_session(host, model, tool_of("gives_up", gives_up), plain_tool("other", gate))
         events = watch(session)
         with pytest.raises(TurnAborted) as caught:
             await session.send_and_wait("A")
@@ -188,6 +187,7 @@ async def test_an_abort_from_a_hook_returns_at_once(autojump_clock: object, hook
             turns.append((await invocation.session.abort()).turn)
 
     async def work(_: ToolInvocation) -> str:
+        await trio.lowlevel.checkpoint()
         return "worked"
 
     model = ScriptedModel([call("work")], default=say("hi"))

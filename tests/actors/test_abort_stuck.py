@@ -58,7 +58,7 @@ async def test_a_tool_that_swallows_and_raises_something_else_is_cancelled_all_t
         try:
             await trio.sleep_forever()
         finally:
-            raise RuntimeError("in the clean-up")  # noqa: B012 - this is the fault
+            raise RuntimeError("in the clean-up")
 
     model = ScriptedModel([call("changes"), say("hi")])
     async with checked_host() as host:
@@ -98,9 +98,7 @@ async def test_an_abort_waits_for_the_grace_and_no_longer(autojump_clock: object
 
 async def test_a_second_abort_waits_no_longer_than_the_first(autojump_clock: object) -> None:
     async with checked_host() as host, trio.open_nursery() as nursery:
-        session = await open_session(
-            host, ScriptedModel([call("stuck")]), plain_tool("stuck", Shielded(30))
-        )
+        session = await open_session(host, ScriptedModel([call("stuck")]), plain_tool("stuck", Shielded(30)))
         await session.send("A")
         await reach(session, "tools")
         began = trio.current_time()
@@ -241,7 +239,7 @@ async def test_a_synchronous_handler_is_left_in_its_thread(autojump_clock: objec
             await session.send_and_wait("hello")
         finally:
             released.set()
-        while not only(events, "tool.result_stale"):
+        while not only(events, "tool.result_stale"):  # noqa: ASYNC110 - a real thread ends here
             await trio.sleep(0.01)
         assert polled == [True]
         assert await outcomes(session) == [("blocks", "cancelled")]

@@ -5,9 +5,26 @@ from typing import Any
 import pytest
 import trio
 
-from exeunt import HostOptions, InvalidConfiguration, InvalidPrompt, MailboxFull, Overloaded, Session, SessionHost
+from exeunt import (
+    HostOptions,
+    InvalidConfiguration,
+    InvalidPrompt,
+    MailboxFull,
+    Overloaded,
+    Session,
+    SessionHost,
+)
 from exeunt.testing import Gate, ScriptedModel, call, checked_host, hang, say
-from tests.actors.session_support import begin, dropped, logged, open_session, plain_tool, reach, settled, watch
+from tests.actors.session_support import (
+    begin,
+    dropped,
+    logged,
+    open_session,
+    plain_tool,
+    reach,
+    settled,
+    watch,
+)
 
 
 async def busy(host: SessionHost, gate: Gate, **options: Any) -> Session:
@@ -156,7 +173,9 @@ async def test_one_tenant_cannot_take_the_share_of_another(autojump_clock: objec
         assert host.statistics().turns.refused_tenant == 1
 
 
-async def test_a_waiting_turn_of_a_quiet_tenant_is_not_behind_all_of_a_noisy_one(autojump_clock: object) -> None:
+async def test_a_waiting_turn_of_a_quiet_tenant_is_not_behind_all_of_a_noisy_one(
+    autojump_clock: object,
+) -> None:
     async with checked_host(options=HostOptions(running_turns=1)) as host:
         model = ScriptedModel([], default=say("ok", delay=1))
         noisy = [await open_session(host, model, tenant="noisy") for _ in range(20)]

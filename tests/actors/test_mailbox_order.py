@@ -5,6 +5,7 @@ from typing import Any
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
+from trio.testing import wait_all_tasks_blocked
 
 from exeunt import ToolInvocation, TurnFailed
 from exeunt.testing import Gate, ScriptedModel, Sleepy, after, call, checked_host, fail, run_virtual, say
@@ -175,20 +176,22 @@ async def test_a_call_of_the_host_keeps_its_place_among_the_messages(autojump_cl
     order: list[str] = []
 
     async def note(_: ToolInvocation) -> str:
+        await trio.lowlevel.checkpoint()
         order.append("call")
         return "noted"
 
     model = ScriptedModel([say("first", delay=5), say("second"), say("third")])
     async with checked_host() as host, trio.open_nursery() as nursery:
         session = await open_session(host, model, tool_of("note", note))
-        session.on(lambda e: order.append(str(getattr(e, "content", ""))) if e.type == "user.message" else None)
+        session.on(
+            lambda e: order.append(str(getattr(e, "content", ""))) if e.type == "user.message" else None
+        )
         await session.send("A")
         await reach(session, "model")
         await session.send("B")
         called = begin(nursery, session.call_tool, "note")
-        await trio.sleep(0)
-        while not session.statistics().mailbox_depth == 2:
-            await trio.sleep(0.001)
+        await wait_all_tasks_blocked()
+        assert session.statistics().mailbox_depth == 2
         await session.send("C")
         await settled(session)
         assert called.value.outcome == "success"

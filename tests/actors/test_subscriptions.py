@@ -1,5 +1,6 @@
 """Watching a session: nothing is missing, nothing is twice, and nobody slows it down."""
 
+import itertools
 import uuid
 from typing import Any
 
@@ -7,6 +8,7 @@ import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
+from trio.testing import wait_all_tasks_blocked
 
 from exeunt import InvalidConfiguration, Session, StreamLagged, StreamReset
 from exeunt.actors.events import Event
@@ -132,9 +134,8 @@ async def test_a_stream_begins_with_its_call_and_ends_with_the_session(autojump_
         await session.send_and_wait("B")
         await settled(session)
         await session.disconnect()
-        with trio.fail_after(1):
-            while seen != expected:
-                await trio.sleep(0.01)
+        await wait_all_tasks_blocked()
+        assert seen == expected
         assert seen[-1].type == "session.shutdown"
 
 
@@ -202,8 +203,14 @@ async def test_a_stream_behind_an_unknown_event_begins_anew_and_says_so(autojump
 
 @pytest.mark.parametrize(
     "options",
-    [{"from_seq": 0}, {"from_seq": -1}, {"from_seq": "1"}, {"buffer": 0}, {"buffer": 1.5}]
-    + [{"from_seq": 1, "after": "an id"}],
+    [
+        {"from_seq": 0},
+        {"from_seq": -1},
+        {"from_seq": "1"},
+        {"buffer": 0},
+        {"buffer": 1.5},
+        {"from_seq": 1, "after": "an id"},
+    ],
 )
 async def test_a_stream_that_cannot_be_is_refused(autojump_clock: object, options: dict[str, Any]) -> None:
     async with checked_host() as host:
@@ -452,7 +459,7 @@ async def test_ids_are_unique_and_shaped_like_uuids_and_form_one_chain(autojump_
         for event in everything:
             assert str(uuid.UUID(event.id)) == event.id
         assert log[0].parent_id is None
-        for before, event in zip(log, log[1:], strict=False):
+        for before, event in itertools.pairwise(log):
             assert event.parent_id == before.id
         by_seq = {event.seq: event.id for event in log}
         for event in everything:

@@ -58,9 +58,11 @@ async def test_a_hook_that_waits_for_its_own_session_gets_an_error(autojump_cloc
             caught.append(error)
 
     async def fails(_: ToolInvocation) -> str:
+        await trio.lowlevel.checkpoint()
         raise RuntimeError("it broke")
 
     async def works(_: ToolInvocation) -> str:
+        await trio.lowlevel.checkpoint()
         return "worked"
 
     model = ScriptedModel([[call("works"), call("fails")], say("done")])
@@ -88,6 +90,7 @@ async def test_a_permission_handler_that_waits_for_its_own_session_gets_an_error
         return "approve-once"
 
     async def work(_: ToolInvocation) -> str:
+        await trio.lowlevel.checkpoint()
         return "worked"
 
     model = ScriptedModel([call("work"), say("done")])
@@ -263,6 +266,7 @@ async def test_a_task_that_a_hook_left_behind_is_an_ordinary_sender(autojump_clo
     async with checked_host() as host, trio.open_nursery() as nursery:
 
         async def leave(hook_input: Any, invocation: Any) -> None:
+            await trio.lowlevel.checkpoint()
             if hook_input.prompt == "A":
                 nursery.start_soon(later, invocation.session)
 
@@ -283,6 +287,7 @@ async def test_a_task_that_a_tool_started_counts_as_the_tool_while_that_runs(aut
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(child)
+            nursery.start_soon(child)
         return "spawned"
 
     async with checked_host() as host:
@@ -291,7 +296,7 @@ async def test_a_task_that_a_tool_started_counts_as_the_tool_while_that_runs(aut
         )
         with trio.fail_after(BOUND):
             await session.send_and_wait("A")
-        assert seen == [True]
+        assert seen == [True, True]
 
 
 async def test_a_stuck_tool_does_not_keep_others_from_waiting(autojump_clock: object) -> None:

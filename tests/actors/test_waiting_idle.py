@@ -71,6 +71,7 @@ async def test_s12_a_hook_that_raises(autojump_clock: object, hook: str) -> None
         raise RuntimeError("a faulty hook")
 
     async def work(_: ToolInvocation) -> str:
+        await trio.lowlevel.checkpoint()
         return "worked"
 
     async with checked_host() as host:
@@ -88,6 +89,7 @@ async def test_s12_a_hook_that_raises(autojump_clock: object, hook: str) -> None
 async def test_s12_a_task_group_of_a_tool_that_raises(autojump_clock: object) -> None:
     async def bursts(_: ToolInvocation) -> str:
         async def fails(text: str) -> None:
+            await trio.lowlevel.checkpoint()
             raise RuntimeError(text)
 
         async with trio.open_nursery() as nursery:
@@ -167,9 +169,7 @@ async def test_an_end_from_outside_is_followed_by_one_idle(
 
     async with checked_host() as host, trio.open_nursery() as nursery:
         model = ScriptedModel([call("wait") if phase == "tools" else hang()], default=say("hi"))
-        session = await open_session(
-            host, model, plain_tool("wait", Gate()), on_user_prompt_submitted=never
-        )
+        session = await open_session(host, model, plain_tool("wait", Gate()), on_user_prompt_submitted=never)
         events = watch(session)
         waiting = begin(nursery, session.send_and_wait, "A")
         await reach(session, phase)
@@ -207,9 +207,7 @@ async def test_a_message_that_comes_during_the_hook_after_the_turn_puts_the_idle
         await trio.sleep(1)
 
     async with checked_host() as host:
-        session = await open_session(
-            host, ScriptedModel([say("one"), say("two")]), on_session_end=at_end
-        )
+        session = await open_session(host, ScriptedModel([say("one"), say("two")]), on_session_end=at_end)
         events = watch(session)
         await session.send("A")
         await reach(session, "session_end_hook")

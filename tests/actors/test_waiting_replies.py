@@ -82,13 +82,13 @@ async def test_an_infinite_time_out_is_none(autojump_clock: object) -> None:
         assert (await session.send_and_wait("A", timeout=math.inf)).content == "late"
 
 
-@pytest.mark.parametrize("timeout", [-1, "soon", True, float("nan")])
-async def test_what_is_no_time_is_refused_and_nothing_is_sent(autojump_clock: object, timeout: Any) -> None:
+@pytest.mark.parametrize("seconds", [-1, "soon", True, float("nan")])
+async def test_what_is_no_time_is_refused_and_nothing_is_sent(autojump_clock: object, seconds: Any) -> None:
     async with checked_host() as host:
         session = await open_session(host, ScriptedModel([]))
         before = await session.get_events()
         with pytest.raises(InvalidConfiguration):
-            await session.send_and_wait("A", timeout=timeout)
+            await session.send_and_wait("A", timeout=seconds)
         assert await session.get_events() == before
 
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import trio
 
-from exeunt import HostOptions, ToolInvocation
+from exeunt import HostOptions, Session, ToolInvocation
 from exeunt.testing import Gate, ScriptedModel, SilentApprover, Sleepy, call, checked_host, hang, say
 from tests.actors.session_support import (
     begin,
@@ -37,7 +37,7 @@ async def test_with_one_slot_a_tool_can_ask_another_session(autojump_clock: obje
 
 @pytest.mark.parametrize("depth", [3, 8])
 async def test_with_one_slot_a_chain_of_sessions_gets_to_its_end(autojump_clock: object, depth: int) -> None:
-    sessions: list[Any] = []
+    sessions: list[Session] = []
 
     def ask(number: int) -> Any:
         async def handler(_: ToolInvocation) -> str:

@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from exeunt.cli.chat.choice import ApiChoice, LocalChoice, WrongChoice, choose_model
-from exeunt.testing.http_double import HttpDouble, HttpReply, event_stream, open_http_double
+from exeunt.testing.http_double import HttpDouble, HttpReply, HttpRequest, event_stream, open_http_double
 from tests.cli.programs import EXEUNT, LONGEST, Terminal, at_a_terminal, environment, run
 
 needs_terminals = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are a matter of POSIX")
@@ -192,7 +192,13 @@ async def test_a_line_that_is_no_text_is_sent_as_well_as_it_can_be() -> None:
 
 
 async def test_ctrl_c_ends_a_chat_in_a_pipe() -> None:
-    async with open_http_double(endless("One ")) as double:
+    asked = trio.Event()
+
+    def keep_waiting(_: HttpRequest) -> HttpReply:
+        asked.set()
+        return endless("One ")
+
+    async with open_http_double(keep_waiting) as double:
         with trio.fail_after(LONGEST):
             process = await trio.lowlevel.open_process(
                 [*EXEUNT, *at(double)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment()
@@ -201,9 +207,18 @@ async def test_ctrl_c_ends_a_chat_in_a_pipe() -> None:
             assert process.stdout is not None
             async with process.stdin, process.stdout:
                 await process.stdin.send_all(b"a\n")
-                assert await process.stdout.receive_some()
+                await asked.wait()
                 process.send_signal(signal.SIGINT)
                 assert await process.wait() == 130
+                assert await process.stdout.receive_some() == b"", "a piece is no answer"
+
+
+async def test_an_answer_that_breaks_off_is_asked_for_again_and_only_the_whole_one_is_written() -> None:
+    cut = attrs.evolve(endless("One "), body=[_event("One ")], end="reset")
+    async with open_http_double(cut, answer("Two.")) as double:
+        done = await run(*at(double), stdin=b"a\n")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "Two.\n", "")
+    assert len(double.requests) == 2
 
 
 # --- At a terminal -------------------------------------------------------------------------------------------
@@ -256,17 +271,17 @@ async def test_ctrl_c_aborts_the_answer_and_a_second_one_leaves() -> None:
 
 @needs_terminals
 async def test_a_line_that_is_typed_during_an_answer_is_taken_in_after_it() -> None:
-    async with open_http_double(answer("One ", 1.0, "two."), answer("Three.")) as double:
-        async with at_a_terminal(*at(double)) as terminal:
-            await greeted(terminal)
-            await terminal.type("count\n")
-            await terminal.expect("One")
-            await terminal.type("and then?\n")
-            await terminal.expect("two.")
-            await terminal.expect("Three.")
-            await terminal.expect("> ")
-            await terminal.type("/quit\n")
-            assert await terminal.ended() == 0
+    replies = answer("One ", 1.0, "two."), answer("Three.")
+    async with open_http_double(*replies) as double, at_a_terminal(*at(double)) as terminal:
+        await greeted(terminal)
+        await terminal.type("count\n")
+        await terminal.expect("One")
+        await terminal.type("and then?\n")
+        await terminal.expect("two.")
+        await terminal.expect("Three.")
+        await terminal.expect("> ")
+        await terminal.type("/quit\n")
+        assert await terminal.ended() == 0
     assert contents(double, 1) == ["count", "One two.", "and then?"]
 
 

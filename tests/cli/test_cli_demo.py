@@ -6,11 +6,13 @@ import signal
 import socket
 import subprocess
 import urllib.request
+from pathlib import Path
 
 import pytest
 import trio
 from rich.console import Console
 
+import exeunt
 from exeunt import Session, open_host
 from exeunt.demo import DemoOptions, run_demo
 from exeunt.demo.acts import ACTS, LAST_ACT, PLAYED, SEED, SUMMARY_SEED, Way
@@ -205,3 +207,8 @@ def test_each_act_is_found_by_its_words() -> None:
     ]
     assert silent == []
     assert {SEED, SUMMARY_SEED, LAST_ACT.prompt} == {act.prompt for act in ACTS if not act.weight}
+
+
+def test_the_package_reaches_the_demo_in_loadtests_by_a_relative_link() -> None:
+    link = Path(exeunt.__file__).parent / "demo"
+    assert link.readlink() == Path("..", "loadtests", "demo")

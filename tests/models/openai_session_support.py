@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 import attrs
+import trio
 
 from exeunt import Reply, RetryPolicy, Session, Tool, approve_all, tool
 from exeunt.actors.events import Event
@@ -66,7 +67,7 @@ async def talking_to(double: HttpDouble, **options: Any) -> AsyncGenerator[Watch
     where = provider(double)
     model = model_from_provider("m", where)
     assert isinstance(model, OpenAIModel)
-    made_with = {
+    made_with: dict[str, Any] = {
         "model": "m",
         "provider": where,
         "retries": QUICK,
@@ -98,43 +99,45 @@ class Toolbox:
         @tool
         async def get_weather(city: str) -> str:
             """Weather of a city."""
-            return note("get_weather", city=city)
+            return await note("get_weather", city=city)
 
         @tool
         async def read_file(path: str) -> str:
             """Read a file."""
-            return note("read_file", path=path)
+            return await note("read_file", path=path)
 
         @tool
         async def write_file(path: str, content: str, append: bool = False) -> str:
             """Write a file."""
-            return note("write_file", path=path, content=content, append=append)
+            return await note("write_file", path=path, content=content, append=append)
 
         @tool
         async def list_files(page: int = 1) -> str:
             """List files."""
-            return note("list_files", page=page)
+            return await note("list_files", page=page)
 
         @tool
         async def set_level(value: float) -> str:
             """Set a level."""
-            return note("set_level", value=value)
+            return await note("set_level", value=value)
 
         @tool
         async def set_todos(items: list[str]) -> str:
             """Set the list of things to do."""
-            return note("set_todos", items=items)
+            return await note("set_todos", items=items)
 
         @tool
         async def get_row(id: int) -> str:
             """Get a row of a table."""
-            return note("get_row", id=id)
+            return await note("get_row", id=id)
 
         return (get_weather, read_file, write_file, list_files, set_level, set_todos, get_row)
 
-    def _note(self, name: str, **arguments: Any) -> str:
+    async def _note(self, name: str, **arguments: Any) -> str:
         self.calls.append((name, arguments))
-        return f"result {len(self.calls)} of {name}"
+        number = len(self.calls)
+        await trio.lowlevel.checkpoint()
+        return f"result {number} of {name}"
 
 
 DEFAULTS: dict[str, dict[str, Any]] = {"write_file": {"append": False}, "list_files": {"page": 1}}

@@ -153,12 +153,22 @@ def test_half_a_surrogate_pair_waits_for_its_other_half() -> None:
         ),
         # Cut behind the name: without its arguments it is another call.
         (
-            {"tool_calls": [piece("{}", index=0, name="get_weather"), piece("", index=1, name="get_weather")]},
+            {
+                "tool_calls": [
+                    piece("{}", index=0, name="get_weather"),
+                    piece("", index=1, name="get_weather"),
+                ]
+            },
             None,
             False,
             ModelErrorKind.TRUNCATED_STREAM,
         ),
-        ({"tool_calls": [piece("", index=0, name="get_weather")]}, "length", True, ModelErrorKind.OUTPUT_LIMIT),
+        (
+            {"tool_calls": [piece("", index=0, name="get_weather")]},
+            "length",
+            True,
+            ModelErrorKind.OUTPUT_LIMIT,
+        ),
     ],
 )
 def test_an_answer_of_no_use_is_an_error(

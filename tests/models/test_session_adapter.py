@@ -28,7 +28,9 @@ HANGING = HttpReply(
 
 
 @asynccontextmanager
-async def adapted(*replies: Script, **options: Any) -> AsyncGenerator[tuple[HttpDouble, Session, list[Event]]]:
+async def adapted(
+    *replies: Script, **options: Any
+) -> AsyncGenerator[tuple[HttpDouble, Session, list[Event]]]:
     """A session behind the official client; all that it sends must be what a strict server takes."""
     async with open_http_double(*replies) as double:
         double.otherwise = recovered
@@ -49,7 +51,9 @@ async def adapted(*replies: Script, **options: Any) -> AsyncGenerator[tuple[Http
 
 @pytest.mark.parametrize("streaming", [False, True])
 async def test_the_session_calls_tools_and_retries_as_with_its_own_door(streaming: bool) -> None:
-    limit = HttpReply(status=429, body=b'{"error":{"message":"slow down"}}', headers=[("Retry-After", "0.01")])
+    limit = HttpReply(
+        status=429, body=b'{"error":{"message":"slow down"}}', headers=[("Retry-After", "0.01")]
+    )
     box = Toolbox()
     # A stream, also for who asked for none: the door reads what comes.
     called = event_stream(chunk({"content": "So"}), chunk({"tool_calls": [CALL]}), chunk({}, "tool_calls"))
@@ -58,7 +62,9 @@ async def test_the_session_calls_tools_and_retries_as_with_its_own_door(streamin
 
         assert (reply.content, reply.reason) == (RECOVERED, "completed")
         assert box.calls == [("get_weather", {"city": "Oslo"})]
-        assert [(e.reason, e.delay) for e in events if isinstance(e, AssistantTurnRetry)] == [("rate_limited", 0.01)]
+        assert [(e.reason, e.delay) for e in events if isinstance(e, AssistantTurnRetry)] == [
+            ("rate_limited", 0.01)
+        ]
         assert len(double.requests) == 3
         assert [each["role"] for each in double.requests[2].json["messages"]] == ["user", "assistant", "tool"]
         shown = [each.delta_content for each in events if isinstance(each, AssistantMessageDelta)]
@@ -93,12 +99,18 @@ async def test_a_model_that_writes_arguments_is_not_silent(autojump_clock: MockC
     pieces = [{"index": 0, "function": {"arguments": each}} for each in ('{"city"', ":", '"Oslo"', "}")]
     head = {"index": 0, "id": "c1", "function": {"name": "get_weather", "arguments": ""}}
     packets: list[bytes | float] = []
-    for each in event_stream(*(chunk({"tool_calls": [p]}) for p in (head, *pieces)), chunk({}, "tool_calls")).packets:
+    for each in event_stream(
+        *(chunk({"tool_calls": [p]}) for p in (head, *pieces)), chunk({}, "tool_calls")
+    ).packets:
         packets += (8.0, each)
     slow = HttpReply(body=packets, content_type="text/event-stream", framing="chunked")
     box = Toolbox()
     waits = Waits(model_first=10, model_gap=10)
-    async with adapted(recovered, slow, streaming=True, tools=box.tools(), waits=waits) as (_, session, events):
+    async with adapted(recovered, slow, streaming=True, tools=box.tools(), waits=waits) as (
+        _,
+        session,
+        events,
+    ):
         # The client's first call looks at the machine, in a thread, for which the clock would not wait.
         await session.send_and_wait("Hello.", timeout=None)
         autojump_clock.autojump_threshold = 0.05

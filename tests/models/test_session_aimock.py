@@ -44,7 +44,9 @@ FIXTURES: dict[str, Any] = {
         },
         {
             "match": {"userMessage": "start over"},
-            "response": {"toolCalls": [{"name": "clear_context", "arguments": {"prompt": "Continue with step 2"}}]},
+            "response": {
+                "toolCalls": [{"name": "clear_context", "arguments": {"prompt": "Continue with step 2"}}]
+            },
         },
         {"match": {"userMessage": "step 2"}, "response": {"content": "On step 2."}},
         {
@@ -86,6 +88,7 @@ async def test_a_conversation_with_tools_a_clear_and_faults(tmp_path: Path, stre
     async def get_weather(city: str) -> str:
         """Weather of a city."""
         cities.append(city)
+        await trio.lowlevel.checkpoint()
         return "cold"
 
     async with open_aimock(tmp_path, FIXTURES) as address, checked_host() as host:

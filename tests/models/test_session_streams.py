@@ -2,8 +2,7 @@
 
 import pytest
 import trio
-import trio.testing
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from exeunt import Session, TurnAborted
 from exeunt.actors.events import (
@@ -50,10 +49,9 @@ async def shown(session: Session) -> None:
 
 
 async def closed(double: HttpDouble, left: int) -> None:
-    """Return when the double has seen all connections closed but *left*."""
-    with trio.fail_after(10):
-        while double.open_connections > left:
-            await trio.sleep(0.01)
+    """See that all connections are closed but *left*, once all bytes have arrived."""
+    await wait_all_tasks_blocked(0.01)
+    assert double.open_connections == left
 
 
 # --- What is shown -----------------------------------------------------------------------------------------------
@@ -91,7 +89,11 @@ async def test_text_before_a_call_is_shown_and_stays_with_the_call() -> None:
 
 async def test_what_a_cut_stream_has_shown_is_void_and_under_another_id() -> None:
     cut = HttpReply(
-        body=words().packets[:5], content_type="text/event-stream", framing="chunked", last_chunk=False, end="close"
+        body=words().packets[:5],
+        content_type="text/event-stream",
+        framing="chunked",
+        last_chunk=False,
+        end="close",
     )
     async with open_http_double(cut, words()) as double, talking_to(double, streaming=True) as watched:
         reply = await watched.ask()
@@ -153,7 +155,7 @@ async def test_a_session_that_goes_takes_its_stream_along(how: str) -> None:
             )
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(shown, session)
-                await trio.testing.wait_all_tasks_blocked()
+                await wait_all_tasks_blocked()
                 await session.send("Go.")
             assert double.open_connections == 1
             if how == "disconnect":

@@ -58,7 +58,9 @@ class Cast:
             "tools": [self._tool(name) for name in ("work", "asks", "ends", "alone", "ends_alone")],
             "system_message": "You are terse.",
             "developer_messages": "Be kind.",
-            "on_permission_request": approve_all if plan.permission is None else self._permission(plan.permission),
+            "on_permission_request": approve_all
+            if plan.permission is None
+            else self._permission(plan.permission),
             "hooks": {name: self._hook(name, callback) for name, callback in plan.hooks},
             "tenant": plan.tenant,
             "streaming": plan.streaming,

@@ -235,7 +235,9 @@ HOOK_NAMES = (
 OUTPUTS = st.sampled_from(["", "context", "deny", "ask", "allow", "change", "block", "raise", "nonsense"])
 HOOKS = st.tuples(st.sampled_from(HOOK_NAMES), st.builds(Callback, tuples(STEPS, 0, 2), OUTPUTS))
 APPROVALS = st.builds(
-    Callback, tuples(STEPS, 0, 2), st.sampled_from(["once", "session", "reject", "nobody", "raise", "nonsense"])
+    Callback,
+    tuples(STEPS, 0, 2),
+    st.sampled_from(["once", "session", "reject", "nobody", "raise", "nonsense"]),
 )
 
 SESSIONS = st.builds(
@@ -264,10 +266,15 @@ COMMANDS = st.builds(
     weighted((4, st.none()), (1, SECONDS)),
 )
 
+
+def _after_a_message(commands: tuple[Command, ...]) -> tuple[Command, ...]:
+    return (Command(Send()), *commands)
+
+
 PROGRAMS = st.builds(
     Program,
     weighted((2, tuples(SESSIONS, 1, 1)), (1, tuples(SESSIONS, 2, 3))),
-    st.builds(lambda first, others: (Command(first), *others), st.builds(Send, st.just(0)), tuples(COMMANDS, 0, 10)),
+    tuples(COMMANDS, 0, 10).map(_after_a_message),
     st.sampled_from([10, 1, 2]),
     st.sampled_from([10, 10, 0, 1]),
     st.sampled_from([10, 1, 2]),

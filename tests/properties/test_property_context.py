@@ -33,7 +33,19 @@ class Move:
     """How many values back the context is that it is applied to."""
 
 
-KINDS = ("user", "say", "call", "result", "modified", "clear", "seed", "system", "developer", "unrelated", "host")
+KINDS = (
+    "user",
+    "say",
+    "call",
+    "result",
+    "modified",
+    "clear",
+    "seed",
+    "system",
+    "developer",
+    "unrelated",
+    "host",
+)
 MOVES = st.builds(Move, st.sampled_from(KINDS), st.integers(0, 3), st.sampled_from([0, 0, 0, 0, 1, 3]))
 
 
@@ -41,7 +53,7 @@ MOVES = st.builds(Move, st.sampled_from(KINDS), st.integers(0, 3), st.sampled_fr
 class Expected:
     """What a context holds, kept in the plainest way: a list for each part."""
 
-    value: Context = Context()
+    value: Context = attrs.field(factory=Context)
     preamble: tuple[str, ...] = ()
     conversation: tuple[tuple[str, str], ...] = ()
     """Role and text of each message, the open batch not included."""
@@ -153,7 +165,9 @@ def _play(writer: LogWriter, move: Move, now: Expected, call_ids: list[str]) -> 
             return _result(writer, move, now, call_ids)
 
 
-def _result(writer: LogWriter, move: Move, now: Expected, call_ids: list[str]) -> tuple[Event, Expected | None]:
+def _result(
+    writer: LogWriter, move: Move, now: Expected, call_ids: list[str]
+) -> tuple[Event, Expected | None]:
     call_id = call_ids[-1 - move.number % len(call_ids)] if call_ids else "none"
     modified = '{"x": 1}' if move.kind == "modified" else None
     content = f"result of {call_id}"

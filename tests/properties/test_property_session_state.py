@@ -137,7 +137,9 @@ class History(LogWriter):
         assert [item.message_id for item in state.pending()] == [*self.steering, *self.queue]
         assert state.turn_id == self.turn
         assert (None if state.step is None else state.step.step) == self.step
-        assert sorted(state.open_calls or ()) == sorted([*self.open, *([self.host_call] if self.host_call else [])])
+        assert sorted(state.open_calls or ()) == sorted(
+            [*self.open, *([self.host_call] if self.host_call else [])]
+        )
         assert state.clears_in_a_row == self.clears_in_a_row
         assert state.context.generation == self.generation
         if self.open:

@@ -2,22 +2,36 @@
 
 import logging
 from collections.abc import Generator
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import given
 
 from tests.properties.programs import PROGRAMS, Program
-from tests.properties.stage import play
+from tests.properties.stage import play, play_in_two_hosts
+
+
+@contextmanager
+def silenced() -> Generator[None]:
+    """Log nothing: crashes are planned here, and writing their tracebacks takes longer than everything else."""
+    logging.disable(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _silence() -> Generator[None]:
-    """Crashes are planned here; writing their tracebacks takes longer than everything else."""
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
+    with silenced():
+        yield
 
 
 @given(PROGRAMS)
 def test_whatever_happens_every_promise_holds(program: Program) -> None:
     play(program)
+
+
+@given(PROGRAMS)
+def test_what_a_host_leaves_behind_in_the_middle_another_takes_up(program: Program) -> None:
+    play_in_two_hosts(program)

@@ -3,9 +3,9 @@
 It knows only events, requests and what callers were told.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import attrs
 
@@ -24,6 +24,7 @@ from exeunt.actors.models import ModelRequest
 from exeunt.actors.session.replies import AbortReceipt, Reply, ToolOutcome
 from exeunt.actors.state import SessionState
 from exeunt.actors.state.session_state import BEGINS_A_TURN
+from exeunt.actors.turn.turns import WITHHELD
 
 
 @attrs.define(eq=False)
@@ -43,8 +44,7 @@ class Witnessed:
     seed: str | None = None
     committed: list[str] = attrs.Factory(list[str])
     rolled_back: int = 0
-    staged: Counter[bool] = attrs.Factory(Counter[bool])
-    """Clears that were staged for sure (`True`), and that may have been before the caller was cancelled."""
+    staged: int = 0
 
 
 class Witness:
@@ -72,10 +72,14 @@ class Witness:
 
     def _entered(self, seen: Witnessed, event: UserMessage) -> None:
         if event.message_id is None:
+            if event.delivery == "seed" and event.content == WITHHELD:
+                seen.seed = WITHHELD  # a hook kept it out
             return
         steers, place = seen.accepted[event.message_id]
         if place < seen.entered[steers]:
-            self._fault(f"message {event.message_id} was overtaken by one of its kind that was sent later", event)
+            self._fault(
+                f"message {event.message_id} was overtaken by one of its kind that was sent later", event
+            )
         seen.entered[steers] = place
         seen.turn_of[event.message_id] = event.turn_id
         if event.delivery in BEGINS_A_TURN and event.turn_id in seen.ends:
@@ -105,7 +109,7 @@ class Witness:
     def _rolled_back(self, seen: Witnessed, event: ClearRolledBackEvent) -> None:
         seen.rolled_back += 1
 
-    _HANDLERS: dict[type[Event], Callable[["Witness", Witnessed, Any], None]] = {
+    _HANDLERS: ClassVar[dict[type[Event], Callable[["Witness", Witnessed, Any], None]]] = {
         MessageAccepted: _accepted,
         MessageDropped: _dropped,
         UserMessage: _entered,
@@ -164,8 +168,8 @@ class Witness:
         """Look at a whole log."""
         seen = self.sessions[session_id]
         ended = len(seen.committed) + seen.rolled_back
-        if not seen.staged[True] <= ended <= seen.staged[True] + seen.staged[False]:
-            self._fault(f"{seen.staged[True]} clears were staged, {ended} ended", seen)
+        if seen.staged != ended:
+            self._fault(f"{seen.staged} clears were staged, {ended} ended", seen)
         if len(set(seen.committed)) < len(seen.committed):
             self._fault("a clear was committed twice", seen.committed)
         state = SessionState()
@@ -178,12 +182,16 @@ class Witness:
 
     def _count_cleared(self, state: SessionState, event: ContextCleared, *, in_turn: bool) -> None:
         # At the staging the results of the turn's last batch were not in the context; now they are.
-        roles = [message.role for message in state.context.messages if message.role not in ("system", "developer")]
+        roles = [
+            message.role for message in state.context.messages if message.role not in ("system", "developer")
+        ]
         results = 0
         while in_turn and roles[-1 - results] == "tool":
             results += 1
         if event.messages_cleared != len(roles) - results:
-            self._fault(f"{len(roles) - results} messages left the context, not {event.messages_cleared}", event)
+            self._fault(
+                f"{len(roles) - results} messages left the context, not {event.messages_cleared}", event
+            )
 
     def _fault(self, text: str, about: object) -> None:
         self.faults.append(f"{text}\n    {about!r}")

@@ -1,6 +1,7 @@
 """What a turn leaves behind: nothing that only the cycle collector could find."""
 
 import gc
+import logging
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import contextmanager
 from typing import Any
@@ -132,6 +133,7 @@ async def clearing_and_failing(invocation: ToolInvocation) -> str:
 
 
 async def raising(_: ToolInvocation) -> str:
+    await trio.lowlevel.checkpoint()
     raise RuntimeError("it broke")
 
 
@@ -180,20 +182,22 @@ async def test_a_turn_leaves_no_cyclic_garbage(
                 await settled(session)
 
 
+async def come_and_go(host: SessionHost, number: int) -> None:
+    session = await make(host)
+    await session.send_and_wait("A")
+    if number % 5 == 0:
+        with trio.move_on_after(0.01):
+            await session.send_and_wait("hang")
+        await session.abort()
+    if number % 2:
+        await session.disconnect()
+    await host.delete_session(session.session_id)
+
+
 async def test_sessions_that_are_gone_leave_nothing(autojump_clock: object) -> None:
     async with checked_host() as host:
         for number in range(50):
-            session = await make(host)
-            await session.send_and_wait("A")
-            if number % 5 == 0:
-                with trio.move_on_after(0.01):
-                    await session.send_and_wait("hang")
-                await session.abort()
-            if number % 2:
-                await host.delete_session(session.session_id)
-            else:
-                await session.disconnect()
-                await host.delete_session(session.session_id)
+            await come_and_go(host, number)
         gc.collect()
         actors = [item for item in gc.get_objects() if type(item).__name__ == "SessionActor"]
         assert [actor for actor in actors if actor.host is host] == []
@@ -208,6 +212,7 @@ async def test_sessions_that_are_gone_leave_nothing(autojump_clock: object) -> N
 async def test_a_session_that_crashed_leaves_nothing_of_before(
     autojump_clock: object, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.CRITICAL, "exeunt.actors")  # a record keeps the traceback of its error
     async with checked_host() as host:
         session = await make(host)
         for _ in range(3):
@@ -219,7 +224,6 @@ async def test_a_session_that_crashed_leaves_nothing_of_before(
             assert isinstance(waiting.error, TurnInterrupted)
             del waiting
             await trio.sleep(10)
-        caplog.clear()  # a record keeps the traceback of its error
         gc.collect()
         turns = [item for item in gc.get_objects() if type(item).__name__ in ("Turn", "Batch", "Call")]
         ours = [item for item in turns if type(item).__module__.startswith("exeunt.actors.turn")]

@@ -17,9 +17,21 @@ from exeunt import (
     TurnAborted,
     open_host,
 )
+from exeunt.actors.events import Event
 from exeunt.supervisor.journal import MemoryJournal
-from exeunt.testing import Gate, ScriptedModel, Shielded, Swallowing, call, checked_host, hang, run_virtual, say
+from exeunt.testing import (
+    Gate,
+    ScriptedModel,
+    Shielded,
+    Swallowing,
+    call,
+    checked_host,
+    hang,
+    run_virtual,
+    say,
+)
 from tests.actors.session_support import (
+    Result,
     begin,
     count,
     ends,
@@ -41,30 +53,33 @@ class Mishap(Exception):
 
 
 @pytest.mark.parametrize("error", [Mishap("oops"), KeyboardInterrupt(), SystemExit(3)])
-async def test_an_error_of_the_body_is_raised_as_it_is(
-    autojump_clock: object, error: BaseException
-) -> None:
+async def test_an_error_of_the_body_is_raised_as_it_is(autojump_clock: object, error: BaseException) -> None:
     caught: BaseException | None = None
+    sessions: list[Session] = []
     try:
         async with open_host() as host:
             session = await open_session(host, ScriptedModel([call("wait")]), plain_tool("wait", Gate()))
+            sessions.append(session)
             await session.send("A")
             await reach(session, "tools")
             raise error
-    except BaseException as raised:  # noqa: BLE001 - also an interrupt
+    except BaseException as raised:  # noqa: BLE001, ASYNC103 - also an interrupt
         caught = raised
     assert caught is error
     assert error.__cause__ is None
-    assert session.statistics().status == "closed"
-    assert await ends(session) == ["aborted"]
+    assert sessions[0].statistics().status == "closed"
+    assert await ends(sessions[0]) == ["aborted"]
 
 
 async def test_an_error_group_of_the_body_is_raised_as_it_is(autojump_clock: object) -> None:
     group = ExceptionGroup("two", [Mishap("one"), Mishap("two")])
-    with pytest.raises(ExceptionGroup) as caught:
+    caught: BaseException | None = None
+    try:
         async with open_host():
             raise group
-    assert caught.value is group
+    except ExceptionGroup as raised:
+        caught = raised
+    assert caught is group
 
 
 async def test_a_registry_that_has_the_metrics_of_another_host_is_refused_as_it_is(
@@ -79,7 +94,9 @@ async def test_a_registry_that_has_the_metrics_of_another_host_is_refused_as_it_
     assert not entered
 
 
-@pytest.mark.parametrize("options", [{"tenant_turns": 0}, {"weights": {"mine": -1}}, {"tenant_tool_slots": 0}])
+@pytest.mark.parametrize(
+    "options", [{"tenant_turns": 0}, {"weights": {"mine": -1}}, {"tenant_tool_slots": 0}]
+)
 async def test_options_that_cannot_work_are_refused_as_they_are(
     autojump_clock: object, options: dict[str, Any]
 ) -> None:
@@ -89,13 +106,17 @@ async def test_options_that_cannot_work_are_refused_as_they_are(
 
 
 async def test_an_error_while_all_is_cancelled_comes_out(autojump_clock: object) -> None:
-    with pytest.raises(Mishap), trio.CancelScope() as scope:
-        async with open_host() as host:
-            session = await open_session(host, ScriptedModel([hang()]))
-            await session.send("A")
-            await reach(session, "model")
-            scope.cancel()
-            raise Mishap
+    async def fail_while_cancelled() -> None:
+        with trio.CancelScope() as scope:
+            async with open_host() as host:
+                session = await open_session(host, ScriptedModel([hang()]))
+                await session.send("A")
+                await reach(session, "model")
+                scope.cancel()
+                raise Mishap
+
+    with pytest.raises(Mishap):
+        await fail_while_cancelled()
 
 
 # --- Cancellation --------------------------------------------------------------------------------------------
@@ -103,18 +124,20 @@ async def test_an_error_while_all_is_cancelled_comes_out(autojump_clock: object)
 
 async def test_a_host_whose_body_is_cancelled_ends_in_order(autojump_clock: object) -> None:
     gate = Gate()
+    seen: list[tuple[Session, list[Event], Result, Result]] = []
     async with trio.open_nursery() as nursery:
         with trio.CancelScope() as scope:
             async with checked_host(settled=False) as host:
                 session = await open_session(host, ScriptedModel([call("wait")]), plain_tool("wait", gate))
-                events = watch(session)
                 outside = begin(nursery, session.send_and_wait, "A")
                 await gate.entered()
                 queued = begin(nursery, session.send_and_wait, "B")
                 await trio.sleep(0.1)
+                seen.append((session, watch(session), outside, queued))
                 scope.cancel()
                 await trio.sleep_forever()
         assert scope.cancelled_caught
+        ((session, events, outside, queued),) = seen
         assert session.statistics().status == "closed"
         assert await outcomes(session) == [("wait", "cancelled")]
         assert await ends(session) == ["aborted"]
@@ -127,6 +150,7 @@ async def test_a_host_whose_body_is_cancelled_ends_in_order(autojump_clock: obje
 async def test_a_cancelled_host_leaves_a_stuck_handler_after_the_grace_and_names_it(
     autojump_clock: object, caplog: pytest.LogCaptureFixture
 ) -> None:
+    seen: list[tuple[Session, float]] = []
     with trio.CancelScope() as scope:
         async with open_host() as host:
             session = await open_session(
@@ -134,9 +158,10 @@ async def test_a_cancelled_host_leaves_a_stuck_handler_after_the_grace_and_names
             )
             await session.send("A")
             await reach(session, "tools")
-            began = trio.current_time()
+            seen.append((session, trio.current_time()))
             scope.cancel()
             await trio.sleep_forever()
+    ((session, began),) = seen
     assert trio.current_time() - began == pytest.approx(20, abs=0.1)
     assert await ends(session) == ["aborted"]
     assert await outcomes(session) == [("stuck", "cancelled")]
@@ -147,11 +172,14 @@ async def test_a_cancelled_host_leaves_a_stuck_handler_after_the_grace_and_names
 
 
 async def test_a_body_in_a_time_out_is_told_so(autojump_clock: object) -> None:
-    with pytest.raises(trio.TooSlowError):
+    async def be_too_slow() -> None:
         with trio.fail_after(5):
             async with open_host() as host:
                 session = await open_session(host, ScriptedModel([hang()]))
                 await session.send_and_wait("A", timeout=None)
+
+    with pytest.raises(trio.TooSlowError):
+        await be_too_slow()
     assert trio.current_time() == pytest.approx(5)
 
 
@@ -290,10 +318,10 @@ def test_a_second_host_may_use_the_journal_of_one_that_has_ended() -> None:
 async def test_a_host_that_has_ended_leaves_no_task(autojump_clock: object) -> None:
     before = trio.lowlevel.current_statistics().tasks_living
     async with open_host() as host:
-        for _ in range(10):
-            session = await open_session(host, ScriptedModel([say("hi")]))
+        sessions = [await open_session(host, ScriptedModel([say("hi")])) for _ in range(10)]
+        for session in sessions:
             await session.send_and_wait("A")
-        await session.send("B")
+        await sessions[0].send("B")
     gc.collect()
     assert trio.lowlevel.current_statistics().tasks_living == before
 

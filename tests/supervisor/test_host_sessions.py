@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.lowlevel
 
 from exeunt import (
     InvalidConfiguration,
@@ -99,7 +100,9 @@ async def test_a_disconnect_in_every_phase(autojump_clock: object, name: str) ->
             await again.abort()
 
 
-async def test_a_second_disconnect_is_nothing_new_and_returns_when_the_first_does(autojump_clock: object) -> None:
+async def test_a_second_disconnect_is_nothing_new_and_returns_when_the_first_does(
+    autojump_clock: object,
+) -> None:
     async with checked_host() as host, trio.open_nursery() as nursery:
         session = await open_session(host, ScriptedModel([call("stuck")]), plain_tool("stuck", Shielded(5)))
         events = watch(session)
@@ -124,7 +127,7 @@ async def test_a_disconnect_from_the_own_tool_returns_at_once(autojump_clock: ob
         began = trio.current_time()
         await invocation.session.disconnect(reason="the tool said so")
         after.append(trio.current_time() - began)
-        await trio.sleep(0)
+        await trio.lowlevel.checkpoint()
         return "left"
 
     async with checked_host() as host:
@@ -184,7 +187,9 @@ async def test_a_session_that_is_taken_up_goes_on_with_its_queue_when_asked(auto
     model.verify()
 
 
-async def test_a_session_that_is_taken_up_leaves_its_queue_to_the_next_message(autojump_clock: object) -> None:
+async def test_a_session_that_is_taken_up_leaves_its_queue_to_the_next_message(
+    autojump_clock: object,
+) -> None:
     async with checked_host() as host:
         model = ScriptedModel([hang(), say("to C"), say("to B"), say("to D")])
         before = await left_with_a_queue(host, model)
@@ -222,7 +227,9 @@ async def test_a_take_up_of_a_session_in_memory_attaches_to_it(autojump_clock: o
         assert await logged(session, "session.resume") == []
 
 
-async def test_a_take_up_while_the_session_leaves_waits_for_it_and_begins_anew(autojump_clock: object) -> None:
+async def test_a_take_up_while_the_session_leaves_waits_for_it_and_begins_anew(
+    autojump_clock: object,
+) -> None:
     async with checked_host() as host, trio.open_nursery() as nursery:
         model = ScriptedModel([call("stuck"), say("two")])
         session = await open_session(host, model, plain_tool("stuck", Shielded(5)))
@@ -265,6 +272,7 @@ async def test_the_resolver_of_a_host_gives_the_options_of_a_stored_session(auto
     model = ScriptedModel([say("two")])
 
     async def resolve(session_id: str, metadata: Any) -> SessionOptions:
+        await trio.lowlevel.checkpoint()
         asked.append((session_id, metadata.tenant))
         return build_options(model=model)
 
@@ -281,6 +289,7 @@ async def test_a_resolver_that_raises_leaves_no_half_session(autojump_clock: obj
     journal = MemoryJournal()
 
     async def broken(_: str, __: Any) -> SessionOptions:
+        await trio.lowlevel.checkpoint()
         raise LookupError("no secrets today")
 
     async with checked_host(journal=journal) as host:
@@ -381,7 +390,7 @@ async def test_a_tool_can_delete_its_own_session(autojump_clock: object) -> None
         began = trio.current_time()
         await host.delete_session(invocation.session_id)
         took.append(trio.current_time() - began)
-        await trio.sleep(0)
+        await trio.lowlevel.checkpoint()
         return "deleted"
 
     async with checked_host() as host:

@@ -441,7 +441,9 @@ async def test_subscribers_and_streams_survive_a_crash(autojump_clock: object) -
 async def test_other_sessions_do_not_notice(autojump_clock: object) -> None:
     async with checked_host() as host, trio.open_nursery() as nursery:
         others = [
-            await open_session(host, ScriptedModel([call("wait"), say("fine")]), plain_tool("wait", Sleepy(5)))
+            await open_session(
+                host, ScriptedModel([call("wait"), say("fine")]), plain_tool("wait", Sleepy(5))
+            )
             for _ in range(3)
         ]
         session = await open_session(host, ScriptedModel([hang()]))

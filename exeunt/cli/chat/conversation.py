@@ -64,13 +64,16 @@ class Conversation:
     _stream: EventStream
     _lines: Lines
     _screen: Screen
-    _transcript: Transcript = attrs.field(factory=Transcript, init=False)
+    _transcript: Transcript = attrs.field(init=False)
     _busy: bool = attrs.field(default=False, init=False)
     """Whether an answer is under way, or about to be."""
     _interrupted: bool = attrs.field(default=False, init=False)
     """Whether Ctrl-C was pressed since the last line."""
     _status: int | None = attrs.field(default=None, init=False)
     """The exit status, once it is decided."""
+
+    def __attrs_post_init__(self) -> None:
+        self._transcript = Transcript(live=self._lines.interactive)
 
     async def run(self) -> int:
         """Take lines until there are no more."""

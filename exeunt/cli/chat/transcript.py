@@ -35,6 +35,8 @@ def one_line(text: str, longest: int) -> str:
 class Transcript:
     """What was shown of the answer that is under way."""
 
+    live: bool
+    """Whether answers are shown as they come. Else only whole ones are, and never a piece of one that broke off."""
     failed: bool = False
     """Whether a turn since the beginning got no answer."""
     _message_id: str = ""
@@ -66,21 +68,25 @@ class Transcript:
         yield style, f"{printable(text)}\n"
 
     def _delta(self, event: events.AssistantMessageDelta) -> Iterator[Piece]:
-        yield from self._answer(event.message_id, event.delta_content)
+        if self.live:
+            yield from self._answer(event.message_id, event.delta_content)
 
     def _thought(self, event: events.AssistantReasoningDelta) -> Iterator[Piece]:
-        self._open_line = True
-        yield "thought", printable(event.delta_content)
+        if self.live:
+            self._open_line = True
+            yield "thought", printable(event.delta_content)
 
     def _message(self, event: events.AssistantMessage) -> Iterator[Piece]:
         whole = event.content
-        if event.message_id == self._message_id and whole.startswith(self._shown):
-            yield from self._answer(event.message_id, whole[len(self._shown) :])
-        elif whole:
-            # Pieces were missed, or what was shown belongs to an attempt that failed.
+        if self._shown and not (event.message_id == self._message_id and whole.startswith(self._shown)):
+            # Pieces were missed.
             self._message_id, self._shown = event.message_id, ""
             yield from self.note("the answer in full:")
-            yield from self._answer(event.message_id, whole)
+        self._message_id = event.message_id
+        yield from self._answer(event.message_id, whole[len(self._shown) :])
+        yield from self._end_of_answer()
+
+    def _end_of_answer(self) -> Iterator[Piece]:
         self._message_id, self._shown = "", ""
         if self._open_line:
             self._open_line = False
@@ -105,13 +111,10 @@ class Transcript:
         )
 
     def _turn_end(self, event: events.TurnEnd) -> Iterator[Piece]:
-        self._message_id, self._shown = "", ""
+        yield from self._end_of_answer()
         if event.reason in ("aborted", "interrupted", "limit"):
             self.failed = True
             yield from self.note({"limit": "the turn's limit is reached"}.get(event.reason, event.reason))
-        elif self._open_line:
-            self._open_line = False
-            yield "answer", "\n"
 
     def _lagged(self, event: StreamLagged) -> Iterator[Piece]:
         yield from self.note(f"{event.missed} events were not shown: the terminal was too slow")

@@ -2,6 +2,7 @@
 
 import os
 import ssl
+import weakref
 from collections import deque
 from contextlib import suppress
 
@@ -90,6 +91,9 @@ class ConnectionPool:
         self._refused = 0
         self.stale = 0
         """See `PoolStatistics.stale`; counted by the client."""
+        # A shared pool goes with the last session that used it, and nobody is there to close it. No `__del__`: the
+        # collector finalizes the members of a cycle in any order, and would complain of open sockets.
+        weakref.finalize(self, _close_left_behind, self._idle, self._draining)
 
     async def acquire(self, *, fresh: bool = False) -> Connection:
         """Return a connection for one exchange, a new one if *fresh*.
@@ -155,13 +159,6 @@ class ConnectionPool:
             evicted=self._evicted,
             refused=self._refused,
         )
-
-    def __del__(self) -> None:
-        # A shared pool goes with the last session that used it, and nobody is there to close it.
-        for connections in (getattr(self, "_idle", ()), getattr(self, "_draining", ())):
-            for connection in connections:
-                with suppress(OSError):
-                    os.close(connection.detach())
 
     # --- Parts of `acquire` ---
 
@@ -230,3 +227,10 @@ class ConnectionPool:
         while len(self._idle) + len(self._draining) > room:
             self._evicted += 1
             (self._draining or self._idle).popleft().close()
+
+
+def _close_left_behind(*connections: deque[Connection]) -> None:
+    for each in connections:
+        while each:
+            with suppress(OSError):
+                os.close(each.pop().detach())
