@@ -1,7 +1,5 @@
 """Programs that once broke a promise, as small as they could be made, and what was broken."""
 
-from collections.abc import Generator
-
 import pytest
 
 from tests.properties.programs import (
@@ -21,7 +19,6 @@ from tests.properties.programs import (
     Work,
 )
 from tests.properties.stage import play
-from tests.properties.test_property_sessions import silenced
 
 CLEARS = Answer((Work(steps=(Clear(),)),))
 WORKS = Answer((Work(),))
@@ -53,14 +50,7 @@ REGRESSIONS = {
     ),
     "two aborts at once were told of each other's messages": Program(
         (SessionPlan((WORKS,)),),
-        (
-            Command(Send()),
-            Command(Send()),
-            Command(Send()),
-            Command(Abort(queued="keep")),
-            Command(Abort()),
-            Command(Abort()),
-        ),
+        (*[Command(Send())] * 3, Command(Abort(queued="keep")), Command(Abort()), Command(Abort())),
     ),
     "a session that failed without a log knew what was never logged": Program(
         (SessionPlan((WORKS, Answer((Work(), Work(steps=(Crash(),)), Work())))),),
@@ -69,12 +59,6 @@ REGRESSIONS = {
         lost_writes=tuple(range(9, 20)),
     ),
 }
-
-
-@pytest.fixture(autouse=True)
-def _silence() -> Generator[None]:
-    with silenced():
-        yield
 
 
 @pytest.mark.parametrize("program", REGRESSIONS.values(), ids=REGRESSIONS)

@@ -1,30 +1,9 @@
 """Whole sessions under random programs: whatever happens to them, every promise holds."""
 
-import logging
-from collections.abc import Generator
-from contextlib import contextmanager
-
-import pytest
 from hypothesis import given
 
 from tests.properties.programs import PROGRAMS, Program
 from tests.properties.stage import play, play_in_two_hosts
-
-
-@contextmanager
-def silenced() -> Generator[None]:
-    """Log nothing: crashes are planned here, and writing their tracebacks takes longer than everything else."""
-    logging.disable(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        logging.disable(logging.NOTSET)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def _silence() -> Generator[None]:
-    with silenced():
-        yield
 
 
 @given(PROGRAMS)
