@@ -1,8 +1,8 @@
 """What a session is configured with. Values only; checked once, when they are made."""
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 import attrs
 
@@ -100,24 +100,6 @@ class SessionOptions:
         init=False, default=attrs.Factory(_provider_label, takes_self=True)
     )
     """What it calls its provider (`provider`), or the name of its class."""
-
-
-def limits_from(value: Limits | Mapping[str, Any] | None) -> Limits:
-    """Return limits given as `{"steps": ..., "failed_batches": ..., "tokens": ...}`.
-
-    Raises `InvalidConfiguration`.
-    """
-    if value is None:
-        return Limits()
-    if isinstance(value, Limits):
-        return value
-    unknown = set(value) - {"steps", "failed_batches", "tokens"}
-    if unknown:
-        raise InvalidConfiguration(f"unknown limits {sorted(unknown)}; there are steps, failed_batches, tokens")
-    try:
-        return Limits(**value)
-    except (ValueError, TypeError) as error:
-        raise InvalidConfiguration(str(error)) from error
 
 
 def messages_from(value: Sequence[str] | str | None) -> tuple[str, ...]:

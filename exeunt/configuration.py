@@ -7,10 +7,11 @@ from typing import Any, cast
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.hooks import NO_HOOKS, Hook, Hooks
 from exeunt.actors.models import ModelClient
-from exeunt.actors.options import RetryPolicy, SessionOptions, Siblings, Waits, limits_from, messages_from
+from exeunt.actors.options import RetryPolicy, SessionOptions, Siblings, Waits, messages_from
 from exeunt.actors.permissions import PermissionHandler
 from exeunt.actors.state import Limits
 from exeunt.actors.tools import Tool, ToolSet
+from exeunt.structuring import structured
 
 HOOK_NAMES = (
     "on_session_start",
@@ -35,8 +36,8 @@ def build_options(
     tenant: str = "",
     streaming: bool = False,
     limits: Limits | Mapping[str, Any] | None = None,
-    waits: Waits | None = None,
-    retries: RetryPolicy | None = None,
+    waits: Waits | Mapping[str, Any] | None = None,
+    retries: RetryPolicy | Mapping[str, Any] | None = None,
     mailbox_size: int = 256,
     siblings: Siblings = "wait",
     max_consecutive_clears: int = 16,
@@ -74,9 +75,9 @@ def build_options(
         hooks=_hooks(hooks, {name: hook for name, hook in named.items() if hook is not None}),
         tenant=tenant,
         streaming=bool(streaming),
-        limits=DEFAULT_LIMITS if limits is None else limits_from(limits),
-        waits=waits or DEFAULT_WAITS,
-        retries=retries or DEFAULT_RETRIES,
+        limits=structured("limits", limits, Limits, DEFAULT_LIMITS),
+        waits=structured("waits", waits, Waits, DEFAULT_WAITS),
+        retries=structured("retries", retries, RetryPolicy, DEFAULT_RETRIES),
         mailbox_size=mailbox_size,
         siblings=_siblings(siblings),
         max_consecutive_clears=max_consecutive_clears,

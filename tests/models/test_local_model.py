@@ -240,7 +240,7 @@ async def test_the_server_ends_with_a_parent_that_is_killed_also_while_it_loads(
             server = os.pidfd_open(await _read_pid(alive))
         finally:
             parent.kill()
-            await parent.wait()
+            await parent.wait()  # noqa: ASYNC102 - it was killed
         await trio.lowlevel.wait_readable(server)
         os.close(server)
 

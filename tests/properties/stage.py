@@ -2,6 +2,7 @@
 
 from contextlib import AbstractAsyncContextManager
 from functools import partial
+from typing import Any
 
 import pytest
 import trio
@@ -53,7 +54,7 @@ class Stage:
                 await self._command(host, people)
             await _rest(host)
             self._calm_down()
-            await self._visit_all(host)
+            await self._visit_all(host, known=True)
             for session in self.acts.sessions:
                 self.witness.finish(session.session_id, await session.get_events())
         self._hear_the_witness()
@@ -71,7 +72,7 @@ class Stage:
             assert session.statistics().status in ("closed", "failed")
         self._calm_down()
         async with self._open_host() as host:
-            await self._visit_all(host)
+            await self._visit_all(host, known=False)
         self._hear_the_witness()
 
     # --- The parts of a run ----------------------------------------------------------------------------------
@@ -104,22 +105,25 @@ class Stage:
         for cast in self.cast:
             cast.calm = True
 
-    async def _visit_all(self, host: SessionHost) -> None:
-        """See that every session answers, whatever has happened to it, and that nothing of it is left."""
+    async def _visit_all(self, host: SessionHost, *, known: bool) -> None:
+        """See that every session answers, whatever has happened to it, and that nothing of it is left.
+
+        *known* says whether the host has had them before.
+        """
         self.acts.host = host
         for number in range(len(self.cast)):
-            await self._visit(host, number)
+            await self._visit(host, number, {} if known else self.cast[number].options())
         await _rest(host)
         _check_leftovers(host)
 
-    async def _visit(self, host: SessionHost, number: int) -> None:
+    async def _visit(self, host: SessionHost, number: int, options: dict[str, Any]) -> None:
         session = self.acts.sessions[number]
         status = session.statistics().status
         if status in ("failed", "closed"):
             with pytest.raises(SessionFailed if status == "failed" else SessionClosed):
                 await session.send("are you there?")
             session = self.acts.sessions[number] = await host.resume_session(
-                session.session_id, continue_pending_work=True, **self.cast[number].options()
+                session.session_id, continue_pending_work=True, **options
             )
         with trio.fail_after(LONG):
             reply = await _ask_until_taken(session)

@@ -28,8 +28,11 @@ REGRESSIONS = {
         commands=(Command(Crash()),), restarts=0
     ),
     "a clear lost the slot of its turn": Program((SessionPlan((CLEARS,)),), (Command(Send()),)),
-    "who disconnected a session that failed at that moment was told so": Program(
+    "who disconnected a session that failed at that moment got its error": Program(
         commands=(Command(Sleep()), Command(Leave())), restarts=0, lost_writes=(2,)
+    ),
+    "who ended a session that waited for a restart and failed got its error": Program(
+        commands=(Command(Crash(times=9)), Command(Abort()), Command(Leave())), restarts=1
     ),
     "the second wait for a slot never ended": Program(
         (SessionPlan((Answer((Work(steps=(Sleep(),)), Work(), Work())),)),), (Command(Send()),), tool_slots=1
@@ -54,7 +57,7 @@ REGRESSIONS = {
     ),
     "a session that failed without a log knew what was never logged": Program(
         (SessionPlan((WORKS, Answer((Work(), Work(steps=(Crash(),)), Work())))),),
-        (Command(Send()), Command(Send()), Command(RunTool())),
+        (Command(Send()), Command(Send()), Command(RunTool()), Command(Sleep(), 1.0)),
         restarts=0,
         lost_writes=tuple(range(9, 20)),
     ),
