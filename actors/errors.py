@@ -91,7 +91,13 @@ class ReplyTimeout(SessionError, TimeoutError):
     """No reply within the time-out. The turn goes on."""
 
     def __init__(
-        self, message: str, *, session_id: str | None = None, phase: str, in_flight: tuple[str, ...], queued: int
+        self,
+        message: str,
+        *,
+        session_id: str | None = None,
+        phase: str,
+        in_flight: tuple[str, ...],
+        queued: int,
     ) -> None:
         super().__init__(message, session_id=session_id)
         self.phase = phase

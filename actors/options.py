@@ -96,9 +96,7 @@ class SessionOptions:
     """Turns in a row that take in nothing and do nothing but clear, before a clear is refused."""
     model_name: str = attrs.field(init=False, default=attrs.Factory(_model_label, takes_self=True))
     """What the model client calls its model (`model`), or the name of its class."""
-    provider_name: str = attrs.field(
-        init=False, default=attrs.Factory(_provider_label, takes_self=True)
-    )
+    provider_name: str = attrs.field(init=False, default=attrs.Factory(_provider_label, takes_self=True))
     """What it calls its provider (`provider`), or the name of its class."""
 
 

@@ -31,9 +31,9 @@ def cause_of(error: BaseException) -> str:
 
 
 def _leaves(error: BaseException) -> list[BaseException]:
-    if not isinstance(error, BaseExceptionGroup):
+    members: tuple[BaseException, ...] | None = getattr(error, "exceptions", None)
+    if members is None or not isinstance(error, BaseExceptionGroup):
         return [error]
-    members: tuple[BaseException, ...] = error.exceptions
     return [leaf for member in members for leaf in _leaves(member)]
 
 

@@ -63,7 +63,9 @@ def build_options(
         "on_error_occurred": on_error_occurred,
     }
     if on_permission_request is not None and not callable(on_permission_request):
-        raise InvalidConfiguration(f"on_permission_request must be callable, not {on_permission_request!r:.80}")
+        raise InvalidConfiguration(
+            f"on_permission_request must be callable, not {on_permission_request!r:.80}"
+        )
     if not isinstance(tenant, str):
         raise InvalidConfiguration(f"tenant must be a text, not {tenant!r:.80}")
     return SessionOptions(
@@ -103,7 +105,9 @@ def _model(model: Any, provider: Mapping[str, Any] | None) -> ModelClient:
     if provider is not None:
         raise InvalidConfiguration("provider goes with a model's name; this model is an object")
     if not callable(getattr(model, "complete", None)) or not callable(getattr(model, "stream", None)):
-        raise InvalidConfiguration(f"model must have complete() and stream(), or be a name; it is {model!r:.80}")
+        raise InvalidConfiguration(
+            f"model must have complete() and stream(), or be a name; it is {model!r:.80}"
+        )
     client: ModelClient = model
     return client
 

@@ -13,13 +13,13 @@ T = TypeVar("T")
 
 def _whole(value: Any, _: type) -> int:
     if not isinstance(value, int) or isinstance(value, bool):
-        raise ValueError(f"{value!r:.80} is no whole number")
+        raise ValueError(f"{value!r:.80} is no whole number")  # noqa: TRY004 - a value, for who wrote it
     return value
 
 
 def _number(value: Any, _: type) -> float:
     if not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise ValueError(f"{value!r:.80} is no number")
+        raise ValueError(f"{value!r:.80} is no number")  # noqa: TRY004 - as above
     return float(value)
 
 

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+from exeunt.tuning import GC_THRESHOLDS
+
 T = TypeVar("T")
 
 WIDTH = 100
@@ -20,9 +22,8 @@ WIDTH = 100
 
 LABEL_WIDTH = 42
 
-THRESHOLDS = (50_000, 20, 10)
-"""Of the garbage collector, as a host with many sessions should set them: a turn leaves nothing for it to find, so
-looking for it after each 700 objects only costs time."""
+THRESHOLDS = GC_THRESHOLDS
+"""Of the garbage collector, as a host with many sessions should set them."""
 
 PYTHON_THRESHOLDS = gc.get_threshold()
 """What they are where nobody sets them."""

@@ -14,8 +14,7 @@ from exeunt.actors.errors import (
     RemoteSessionError,
 )
 from exeunt.actors.models import ModelErrorKind
-from exeunt.actors.outcomes import Outcome
-from exeunt.actors.outcomes import TurnEndReason
+from exeunt.actors.outcomes import Outcome, TurnEndReason
 
 OTHER: Final = "other"
 """Stands for every value outside a set, and for every name beyond a cap."""

@@ -10,9 +10,8 @@ from exeunt.actors.ports import Reading
 
 class HostClock:
     """Durations by the clock that trio goes by, with an offset of its own; the time of day by the system's.
-    In virtual time trio's clock gives both.
 
-    So the events of a test in virtual time lie as far apart as the time that passed in it.
+    In virtual time trio's clock gives both, so the events of a test lie as far apart as the time that passed in it.
     """
 
     now: Reading

@@ -291,4 +291,3 @@ def _checked_id(session_id: Any) -> str:
     if not session_id.isprintable():
         raise InvalidConfiguration(f"a session id holds printable characters only, not {session_id!r:.80}")
     return session_id
-

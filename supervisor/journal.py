@@ -108,5 +108,7 @@ class MemoryJournal:
             events = log.read()
             if events:
                 tenant = getattr(events[0], "tenant", "")
-                found.append(SessionMetadata(session_id, tenant, events[0].time, events[-1].time, len(events)))
+                found.append(
+                    SessionMetadata(session_id, tenant, events[0].time, events[-1].time, len(events))
+                )
         return sorted(found, key=lambda item: item.modified_time, reverse=True)

@@ -37,4 +37,3 @@ class HostOptions:
 STUCK_REPORT_EVERY = 5.0
 """Seconds between two log lines about handlers that keep the host from ending: often enough for a person who
 watches, rare enough for a log."""
-

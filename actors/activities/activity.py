@@ -33,7 +33,7 @@ class Activity:
     """Whether its result is decided. What its task still does is stale."""
     _limit: float = 0.0
 
-    def __init__(self, actor: "SessionActor") -> None:
+    def __init__(self, actor: SessionActor) -> None:
         self.actor = actor
 
     async def run(self) -> Any:
@@ -84,4 +84,3 @@ class Activity:
             self.cancel("timeout")
         else:
             self.fence()
-

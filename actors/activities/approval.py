@@ -18,7 +18,6 @@ from exeunt.actors.permissions import (
     to_decision,
 )
 from exeunt.actors.text import cause_of, encodable
-
 from exeunt.actors.turn import parking
 
 if TYPE_CHECKING:
@@ -40,7 +39,9 @@ async def ask(call: "Call", tool: "Tool[..., Any]", *, forced: bool = False) -> 
     actor = call.actor
     handler = actor.options.on_permission_request
     if handler is None:
-        return CallEnd(Outcome.DENIED, DENIED_TEXT, "no permission handler, and the tool does not skip permission")
+        return CallEnd(
+            Outcome.DENIED, DENIED_TEXT, "no permission handler, and the tool does not skip permission"
+        )
     if not forced and actor.approved_tools is not None and tool.name in actor.approved_tools:
         return None
     call.stage = "approval"
@@ -63,7 +64,9 @@ async def _answered(call: "Call", tool: "Tool[..., Any]", handler: PermissionHan
             actor.put(_completed, call, "unavailable", None)
         return CallEnd(Outcome.DENIED, DENIED_TEXT, f"the permission handler failed: {cause_of(error)}")
     if call.cause is not None:
-        await trio.lowlevel.checkpoint()  # it swallowed the end of its time: nobody waits for the answer any more
+        await (
+            trio.lowlevel.checkpoint()
+        )  # it swallowed the end of its time: nobody waits for the answer any more
     if isinstance(decision, Reject):
         text = REJECTED_TEXT
         feedback = encodable(str(decision.feedback)) if decision.feedback else None

@@ -1,5 +1,6 @@
 """Running the handler of a tool, with a slot, in the loop or in a worker thread."""
 
+import contextlib
 import functools
 import inspect
 from typing import TYPE_CHECKING, Any
@@ -123,10 +124,8 @@ async def _in_thread(call: "Call", function: Any) -> Any:
             return (function(),)  # as it is, trio would refuse a coroutine
         finally:
             if call.cancelled:
-                try:
+                with contextlib.suppress(trio.RunFinishedError):
                     token.run_sync_soon(_late, call)
-                except trio.RunFinishedError:
-                    pass
 
     limiter = call.actor.host.threads
     (value,) = await trio.to_thread.run_sync(tell_when_late, abandon_on_cancel=True, limiter=limiter)

@@ -44,7 +44,7 @@ async def call_hook(
     activity.limit(seconds + GRACE)
     answer = HookAnswer({}, f"the hook was cancelled: {activity.cause or 'the session ends'}")
     try:
-        with trio.move_on_after(seconds) as scope:
+        with trio.move_on_after(seconds) as scope:  # noqa: ASYNC912 - a synchronous hook has no wait to cut short
             output = hook(hook_input, actor.invocation(tool_call_id))
             if inspect.isawaitable(output):
                 output = await output

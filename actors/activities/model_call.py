@@ -162,4 +162,3 @@ class ModelCall(Activity):
                 f"{waits.model_gap:g} s between pieces, {waits.model_stream:g} s in all)"
             )
         return f"the model did not answer within {waits.model_total:g} s"
-

@@ -21,14 +21,15 @@ from exeunt.actors.callers import CALLER, Caller
 from exeunt.actors.hooks import NO_HOOKS, PostToolUseFailureInput, PostToolUseInput, PreToolUseInput
 from exeunt.actors.models import ToolCall
 from exeunt.actors.outcomes import Outcome, ToolResult
-from exeunt.actors.text import encodable
 from exeunt.actors.permissions import approve_all
+from exeunt.actors.text import encodable
 from exeunt.actors.tools import InvalidArguments, Tool, to_result
 from exeunt.actors.turn.live import Waiter
 
 if TYPE_CHECKING:
     from exeunt.actors.turn.actor import SessionActor
     from exeunt.actors.turn.live import Turn
+
 
 class Call(Activity):
     """A tool call of a batch, or of the host."""
@@ -59,7 +60,9 @@ class Call(Activity):
     """Waits that leave its slots to others: an approval, another session's reply."""
     slot_waiter: Waiter | None = None
 
-    def __init__(self, actor: "SessionActor", turn: "Turn | None", call: ToolCall, index: int, now: float) -> None:
+    def __init__(
+        self, actor: SessionActor, turn: Turn | None, call: ToolCall, index: int, now: float
+    ) -> None:
         super().__init__(actor)
         self.turn = turn
         self.call = call

@@ -85,7 +85,13 @@ class Session:
             await trio.lowlevel.checkpoint_if_cancelled()
         return message_id
 
-    async def send_and_wait(self, prompt: str, timeout: float | None = 60.0, *, mode: Mode = "enqueue") -> Reply:
+    async def send_and_wait(
+        self,
+        prompt: str,
+        timeout: float | None = 60.0,  # noqa: ASYNC109 - the Copilot SDK's name; the turn is not cancelled by it
+        *,
+        mode: Mode = "enqueue",
+    ) -> Reply:
         """Give the session a message and wait for the reply; through clears, to the answer of the last seed.
 
         *timeout* is in seconds, `None` for none. When it passes, `ReplyTimeout` says what the session was doing,
@@ -101,7 +107,9 @@ class Session:
         message_id = _put_message(actor, prompt, mode, waiter)
         return await waiter.reply(message_id, seconds)
 
-    async def abort(self, queued: Literal["drop", "keep"] = "drop", *, reason: str = "user_initiated") -> AbortReceipt:
+    async def abort(
+        self, queued: Literal["drop", "keep"] = "drop", *, reason: str = "user_initiated"
+    ) -> AbortReceipt:
         """End the running turn; drop, or keep, the messages that wait. Return what was done when it has ended.
 
         Handlers are cancelled and have 1 s to clean up; then the turn goes on without them. A clear that is not
@@ -243,7 +251,9 @@ def check_message(prompt: Any, mode: Any) -> None:
     try:
         prompt.encode()
     except UnicodeEncodeError as error:
-        raise InvalidPrompt(f"the prompt holds half a surrogate pair at {error.start} and cannot be sent") from error
+        raise InvalidPrompt(
+            f"the prompt holds half a surrogate pair at {error.start} and cannot be sent"
+        ) from error
     if mode not in ("enqueue", "immediate"):
         raise InvalidConfiguration(f"mode must be 'enqueue' or 'immediate', not {mode!r}")
 
@@ -252,10 +262,13 @@ def _check_open(actor: SessionActor) -> None:
     """Refuse new work to a session that is gone, full, or on a host without room."""
     if actor.status in ("stopping", "closed"):
         raise SessionClosed(
-            f"session {actor.id} was disconnected; take it up again with host.resume_session()", session_id=actor.id
+            f"session {actor.id} was disconnected; take it up again with host.resume_session()",
+            session_id=actor.id,
         )
     if actor.status == "failed":
-        raise SessionFailed(f"session {actor.id} crashed too often and takes no more messages", session_id=actor.id)
+        raise SessionFailed(
+            f"session {actor.id} crashed too often and takes no more messages", session_id=actor.id
+        )
     depth = actor.mailbox_depth
     if depth >= actor.options.mailbox_size:
         actor.host.mailbox_refused()

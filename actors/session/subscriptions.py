@@ -47,7 +47,9 @@ class EventStream:
 
     def __init__(self, actor: "SessionActor", from_seq: int | None, after: str | None, buffer: int) -> None:
         if not isinstance(buffer, int) or buffer < 1:
-            raise InvalidConfiguration(f"the buffer of an event stream must hold at least 1 event, not {buffer!r}")
+            raise InvalidConfiguration(
+                f"the buffer of an event stream must hold at least 1 event, not {buffer!r}"
+            )
         if from_seq is not None:
             check_seq(from_seq)
             if after is not None:
@@ -97,7 +99,9 @@ class EventStream:
 
     async def __anext__(self) -> Event:
         if self._waiter is not None:
-            raise trio.BusyResourceError("another task waits for the next event of this stream; give each its own")
+            raise trio.BusyResourceError(
+                "another task waits for the next event of this stream; give each its own"
+            )
         # Before an event is taken, so that a cancellation loses none.
         await trio.lowlevel.checkpoint_if_cancelled()
         while True:

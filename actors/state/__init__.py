@@ -4,9 +4,9 @@ Read `context` (what the model sees), `session_state` (everything else that a lo
 turn ends).
 """
 
+from exeunt.actors.outcomes import TurnEndReason
 from exeunt.actors.state.context import Context, Messages
 from exeunt.actors.state.session_state import Pending, SessionState
-from exeunt.actors.outcomes import TurnEndReason
 from exeunt.actors.state.termination import Limits
 
 __all__ = ["Context", "Limits", "Messages", "Pending", "SessionState", "TurnEndReason"]

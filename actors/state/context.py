@@ -192,7 +192,9 @@ def _with_modified_arguments(
     if not any(r is not None and r.modified_arguments is not None for r in results):
         return message
     calls = tuple(
-        call if r is None or r.modified_arguments is None else ToolCall(call.id, call.name, r.modified_arguments)
+        call
+        if r is None or r.modified_arguments is None
+        else ToolCall(call.id, call.name, r.modified_arguments)
         for call, r in zip(message.tool_calls, results, strict=True)
     )
     return msgspec.structs.replace(message, tool_calls=calls)

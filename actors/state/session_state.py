@@ -54,7 +54,17 @@ class Pending(msgspec.Struct, frozen=True, gc=False):
 class SessionState:
     """The fold of a session's log. `apply` is the only way to change it."""
 
-    __slots__ = ("call_ids", "clears_in_a_row", "context", "open_calls", "queue", "seq", "steering", "step", "turn_id")
+    __slots__ = (
+        "call_ids",
+        "clears_in_a_row",
+        "context",
+        "open_calls",
+        "queue",
+        "seq",
+        "steering",
+        "step",
+        "turn_id",
+    )
 
     def __init__(self) -> None:
         self.seq = 0

@@ -4,12 +4,11 @@ import outcome
 
 from exeunt.actors.errors import SessionClosed, TurnAborted
 from exeunt.actors.events import Abort, SessionIdle, SessionShutdown
-from exeunt.actors.session.replies import AbortReceipt
 from exeunt.actors.outcomes import TurnEndReason
+from exeunt.actors.session.replies import AbortReceipt
 from exeunt.actors.turn import batches, clears, host_calls, turns
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Turn, Waiter
-
 
 DELETED = "deleted"
 """The reason of a stop after which the log is forgotten."""

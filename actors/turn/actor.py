@@ -150,7 +150,9 @@ class SessionActor:
     @property
     def free(self) -> bool:
         """Whether something new may begin."""
-        return self.turn is None and self.host_batch is None and self.aftermath is None and self.status == "live"
+        return (
+            self.turn is None and self.host_batch is None and self.aftermath is None and self.status == "live"
+        )
 
     @property
     def batch(self) -> Batch | None:
@@ -245,8 +247,8 @@ class SessionActor:
     def emit(self, event: type[Event], *payload: Any) -> Any:
         """Make the next event of this session, fold it, and show it when the handler has returned."""
         state = self.state
-        make: Callable[..., Event] = event
-        made: Event
+        # Each kind of event has fields of its own, which no type says here.
+        make: Any = event
         if event.ephemeral:
             self._ephemeral += 1
             made = make(self.origin, state.seq, self._wall(), self._ephemeral, *payload)

@@ -23,7 +23,9 @@ from exeunt.actors.turn.live import Batch, Turn
 NOT_STARTED = CallEnd(Outcome.CANCELLED, INTERRUPTED_TEXT, "cancelled before it was started")
 
 
-def open_batch(actor: SessionActor, turn: Turn, message_id: str | None, content: str, answer: ModelResponse) -> None:
+def open_batch(
+    actor: SessionActor, turn: Turn, message_id: str | None, content: str, answer: ModelResponse
+) -> None:
     """Log the answer and its calls, and let them go: all at once, but for sequential ones."""
     calls = _legal_calls(actor, answer.tool_calls)
     reasoning = encodable(answer.reasoning) if answer.reasoning else ""
@@ -42,7 +44,13 @@ def emit_start(actor: SessionActor, call: Call) -> None:
     turn_id = None if call.turn is None else call.turn.turn_id
     idempotent = tool is not None and tool.idempotent
     actor.emit(
-        ToolExecutionStart, call.call.id, call.name, call.call.arguments_json, turn_id, call.terminal, idempotent
+        ToolExecutionStart,
+        call.call.id,
+        call.name,
+        call.call.arguments_json,
+        turn_id,
+        call.terminal,
+        idempotent,
     )
 
 

@@ -152,7 +152,9 @@ def interrupted(actor: SessionActor, clear: StagedClear) -> None:
 
 def _rolled_back(actor: SessionActor, clear: StagedClear, cause: str, call_id: str) -> None:
     actor.emit(ClearRolledBackEvent, cause, call_id)
-    actor.wake(clear, outcome.Error(ClearRolledBack(f"the clear was rolled back: {cause}", session_id=actor.id)))
+    actor.wake(
+        clear, outcome.Error(ClearRolledBack(f"the clear was rolled back: {cause}", session_id=actor.id))
+    )
 
 
 def commit(actor: SessionActor, turn: Turn | None, reason: TurnEndReason, content: str | None) -> None:

@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from exeunt.actors.activities.activity import Activity
     from exeunt.actors.activities.tool_call import Call
     from exeunt.actors.callers import Caller
-    from exeunt.actors.turn.host_calls import HostCall
     from exeunt.actors.turn.actor import SessionActor
+    from exeunt.actors.turn.host_calls import HostCall
 
 
-TAKEN: "outcome.Outcome[Any]" = outcome.Value(None)
+TAKEN: outcome.Outcome[Any] = outcome.Value(None)
 """Stands for a value that its task has got."""
 
 
@@ -31,7 +31,7 @@ class Waiter:
 
     __slots__ = ("_result", "_task", "caller")
 
-    def __init__(self, caller: "Caller | None" = None) -> None:
+    def __init__(self, caller: Caller | None = None) -> None:
         self.caller = caller
         """The handler that the task belongs to, where it is one."""
         self._task: trio.lowlevel.Task | None = None
@@ -54,7 +54,7 @@ class Waiter:
         finally:
             del result
 
-    def resolve(self, result: "outcome.Outcome[Any]") -> None:
+    def resolve(self, result: outcome.Outcome[Any]) -> None:
         """Hand over the value or the error; the first counts."""
         if self._result is not None:
             return
@@ -94,7 +94,7 @@ class Batch:
     """Who wants to know when a call of the host is aborted, and how many waiting messages their abort found; a
     turn's stand with the turn."""
 
-    def __init__(self, calls: "list[Call]") -> None:
+    def __init__(self, calls: list[Call]) -> None:
         self.calls = calls
         self.open = len(calls)
         """Calls without an outcome."""
@@ -103,7 +103,7 @@ class Batch:
 class Turn:
     """A turn that has been begun or waits for its slot."""
 
-    slot_granted: "ClassVar[Callable[..., None]]"
+    slot_granted: ClassVar[Callable[..., None]]
     """The actor's handler for a slot that had to be waited for; set by `turns`."""
 
     phase: str = "waiting"
@@ -134,7 +134,7 @@ class Turn:
     resumes_with: Any = None
     """What goes on when a slot is granted that it had given back."""
 
-    def __init__(self, actor: "SessionActor", turn_id: str, started: float) -> None:
+    def __init__(self, actor: SessionActor, turn_id: str, started: float) -> None:
         self.actor = actor
         self.tenant = actor.options.tenant
         self.turn_id = turn_id

@@ -23,9 +23,9 @@ from exeunt.actors.events import (
 )
 from exeunt.actors.hooks import NO_HOOKS
 from exeunt.actors.models import ModelError, ModelResponse, Usage
+from exeunt.actors.outcomes import TurnEndReason
 from exeunt.actors.session.replies import Reply
 from exeunt.actors.state.session_state import Pending
-from exeunt.actors.outcomes import TurnEndReason
 from exeunt.actors.text import encodable
 from exeunt.actors.turn import aborts, batches, host_calls, parking
 from exeunt.actors.turn.actor import SessionActor
@@ -308,7 +308,12 @@ def end_step(actor: SessionActor, turn: Turn) -> None:
 
 
 def close_turn(
-    actor: SessionActor, turn: Turn, reason: TurnEndReason, *, cleared: bool = False, content: str | None = None
+    actor: SessionActor,
+    turn: Turn,
+    reason: TurnEndReason,
+    *,
+    cleared: bool = False,
+    content: str | None = None,
 ) -> None:
     """Log the end of a turn and note it for the reply."""
     duration = actor.host.clock.now() - turn.started
@@ -376,7 +381,9 @@ def _result(
     actor: SessionActor, turn: Turn, reason: TurnEndReason, error: ModelError | None
 ) -> "outcome.Outcome[Any]":
     if reason is TurnEndReason.ABORTED:
-        text = f"turn {turn.turn_id} was aborted" if turn.cause != "stopped" else "the session was disconnected"
+        text = (
+            f"turn {turn.turn_id} was aborted" if turn.cause != "stopped" else "the session was disconnected"
+        )
         return outcome.Error(TurnAborted(text, session_id=actor.id, turn_id=turn.turn_id))
     if reason is TurnEndReason.ERROR:
         failed = TurnFailed(f"the model gave no answer: {error}", session_id=actor.id, turn_id=turn.turn_id)

@@ -374,5 +374,5 @@ async def test_a_pre_hook_that_wants_to_ask_asks_also_after_an_approval_for_the_
         session = await open_session(host, model, read, on_permission_request=approve, on_pre_tool_use=ask)
         await session.send_and_wait("go")
 
-    assert ["1", "2"] == asked
+    assert asked == ["1", "2"]
     model.verify()

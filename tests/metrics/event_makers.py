@@ -1,6 +1,7 @@
 """Short ways to make the events that are counted, and a host's statistics."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import attrs
 
@@ -36,12 +37,12 @@ class Statistics:
     admission: Mapping[str, int] = attrs.field(factory=lambda: {"granted": 11, "queued": 6, "refused": 1})
 
 
-def turn_end(reason: str = "completed", duration: float = 1.5, time: float = TIME) -> TurnEnd:
+def turn_end(reason: Any = "completed", duration: float = 1.5, time: float = TIME) -> TurnEnd:
     return TurnEnd(ORIGIN, 1, time, "t1", reason, 0, 1, duration)
 
 
 def tool_complete(
-    tool: str = "search", outcome: str = "success", duration: float = 0.2, *, terminal: bool = False
+    tool: str = "search", outcome: Any = "success", duration: float = 0.2, *, terminal: bool = False
 ) -> ToolExecutionComplete:
     return ToolExecutionComplete(ORIGIN, 1, TIME, "c1", tool, outcome, "", "t1", duration, terminal)
 
