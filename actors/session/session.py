@@ -249,7 +249,8 @@ def check_message(prompt: Any, mode: Any) -> None:
     if not isinstance(prompt, str):
         raise InvalidPrompt(f"a prompt must be a text, not {type(prompt).__name__}")
     try:
-        prompt.encode()
+        # Nearly every prompt is ASCII, and that can be known without a copy.
+        _ = prompt.isascii() or prompt.encode()
     except UnicodeEncodeError as error:
         raise InvalidPrompt(
             f"the prompt holds half a surrogate pair at {error.start} and cannot be sent"
@@ -260,15 +261,8 @@ def check_message(prompt: Any, mode: Any) -> None:
 
 def _check_open(actor: SessionActor) -> None:
     """Refuse new work to a session that is gone, full, or on a host without room."""
-    if actor.status in ("stopping", "closed"):
-        raise SessionClosed(
-            f"session {actor.id} was disconnected; take it up again with host.resume_session()",
-            session_id=actor.id,
-        )
-    if actor.status == "failed":
-        raise SessionFailed(
-            f"session {actor.id} crashed too often and takes no more messages", session_id=actor.id
-        )
+    if actor.status != "live":
+        _refuse_status(actor)
     depth = actor.mailbox_depth
     if depth >= actor.options.mailbox_size:
         actor.host.mailbox_refused()
@@ -279,6 +273,18 @@ def _check_open(actor: SessionActor) -> None:
             f"session {actor.id} holds {depth} messages that wait, and may hold {actor.options.mailbox_size}; "
             "send again when it has taken some in",
             session_id=actor.id,
+        )
+
+
+def _refuse_status(actor: SessionActor) -> None:
+    if actor.status in ("stopping", "closed"):
+        raise SessionClosed(
+            f"session {actor.id} was disconnected; take it up again with host.resume_session()",
+            session_id=actor.id,
+        )
+    if actor.status == "failed":
+        raise SessionFailed(
+            f"session {actor.id} crashed too often and takes no more messages", session_id=actor.id
         )
 
 

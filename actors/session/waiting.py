@@ -35,6 +35,8 @@ class ReplyWaiter(Waiter):
         if seconds is not None:
             actor.host.timers.start(seconds, self)
         try:
+            if self.caller is None:
+                return cast("Reply", await self.wait())
             return cast("Reply", await wait_leaving_slots(self.caller, self.wait))
         finally:
             if seconds is not None:

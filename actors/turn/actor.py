@@ -162,7 +162,10 @@ class SessionActor:
     @property
     def mailbox_depth(self) -> int:
         """Accepted messages and calls of the host that are not at work yet."""
-        depth = self.state.waiting
+        state = self.state
+        depth = len(state.queue) if state.queue else 0
+        if state.steering:
+            depth += len(state.steering)
         if self.host_calls:
             depth += len(self.host_calls)
         if self._inbox:

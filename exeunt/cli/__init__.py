@@ -8,10 +8,6 @@ import sys
 from io import TextIOWrapper
 from typing import NoReturn
 
-GC_THRESHOLDS = 50_000, 20, 10
-"""What our own executables give the garbage collector. A turn leaves no cyclic garbage, so looking for some each 700
-objects finds none; at ten thousand turns at once that search is half of all work."""
-
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it: 128 and the number of the signal."""
 

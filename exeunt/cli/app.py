@@ -8,7 +8,7 @@ from typing import Annotated, Any, NoReturn, cast
 
 import typer
 
-from exeunt.cli import GC_THRESHOLDS
+from exeunt.tuning import GC_THRESHOLDS
 
 MOST_SESSIONS = 100_000
 """More than two cores can play in the time that the demo may take."""

@@ -12,10 +12,10 @@ from pathlib import Path
 import trio
 
 import exeunt
-from exeunt.cli import GC_THRESHOLDS
 from exeunt.cli.findings import Finding, State
 from exeunt.cli.self_test import run_self_test
 from exeunt.models.local import find_gguf
+from exeunt.tuning import GC_THRESHOLDS
 
 LEAST_PYTHON = (3, 11)
 COARSE = 0.02
