@@ -7,7 +7,16 @@ from typing import Any
 import pytest
 import trio
 
-from exeunt import MailboxFull, Overloaded, Reply, Session, SessionClosed, SessionFailed, SessionHost
+from exeunt import (
+    MailboxFull,
+    ModelRequest,
+    Overloaded,
+    Reply,
+    Session,
+    SessionClosed,
+    SessionFailed,
+    SessionHost,
+)
 from exeunt.actors.state import SessionState
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.supervisor.options import HostOptions
@@ -42,7 +51,7 @@ class Stage:
         self.acts = Acts(self.witness)
         self.journal = LosingJournal(program.lost_writes)
         self.cast = [
-            Cast(plan, self.acts.works, partial(self.acts.play_all, number), self.witness.request)
+            Cast(plan, self.acts.works, partial(self.acts.play_all, number), self._asked)
             for number, plan in enumerate(program.sessions)
         ]
 
@@ -74,6 +83,16 @@ class Stage:
         async with self._open_host() as host:
             await self._visit_all(host, known=False)
         self._hear_the_witness()
+
+    def _asked(self, request: ModelRequest) -> None:
+        """A model got a request: only a turn that holds a slot makes one."""
+        self.witness.request(request)
+        asking = sum(
+            actor.turn is not None and actor.turn.phase == "model" for actor in self.acts.host.actors()
+        )
+        running = self.acts.host.statistics().turns.running
+        if not asking <= running <= self.program.running_turns:
+            self.witness.faults.append(f"{asking} turns ask their model, and {running} hold a slot")
 
     # --- The parts of a run ----------------------------------------------------------------------------------
 

@@ -35,6 +35,8 @@ class Witnessed:
     """Whether each message steered, and its place among all."""
     entered: dict[bool, int] = attrs.Factory(lambda: {True: -1, False: -1})
     """The place of the last steering and of the last queued message that came into the context."""
+    leftover: set[str] = attrs.Factory(set[str])
+    """Steering messages that came too late for their turn: the next turns are theirs, before all that queued."""
     turn_of: dict[str, str] = attrs.Factory(dict[str, str])
     dropped: dict[str, str] = attrs.Factory(dict[str, str])
     outcomes: dict[str, str] = attrs.Factory(dict[str, str])
@@ -69,6 +71,7 @@ class Witness:
 
     def _dropped(self, seen: Witnessed, event: MessageDropped) -> None:
         seen.dropped[event.message_id] = event.cause
+        seen.leftover.discard(event.message_id)
 
     def _entered(self, seen: Witnessed, event: UserMessage) -> None:
         if event.message_id is None:
@@ -81,6 +84,11 @@ class Witness:
                 f"message {event.message_id} was overtaken by one of its kind that was sent later", event
             )
         seen.entered[steers] = place
+        seen.leftover.discard(event.message_id)
+        if not steers and seen.leftover:
+            self._fault(
+                f"message {event.message_id} overtook steering that was left over: {seen.leftover}", event
+            )
         seen.turn_of[event.message_id] = event.turn_id
         if event.delivery in BEGINS_A_TURN and event.turn_id in seen.ends:
             self._fault("a turn that has ended began again", event)
@@ -96,6 +104,9 @@ class Witness:
 
     def _ended(self, seen: Witnessed, event: TurnEnd) -> None:
         seen.ends[event.turn_id] = event.reason
+        if not event.cleared:
+            steering = (message_id for message_id, (steers, _) in seen.accepted.items() if steers)
+            seen.leftover.update(m for m in steering if m not in seen.turn_of and m not in seen.dropped)
         if (event.turn_id in seen.terminated) != (event.reason == "terminal_tool") and event.reason not in (
             "aborted",
             "interrupted",
