@@ -88,7 +88,7 @@ class SessionOptions:
     limits: Limits = attrs.field(factory=Limits)
     waits: Waits = attrs.field(factory=Waits)
     retries: RetryPolicy = attrs.field(factory=RetryPolicy)
-    mailbox_size: int = attrs.field(default=256, validator=_count)
+    mailbox_size: int = attrs.field(default=256, validator=(_count, attrs.validators.ge(1)))
     """Accepted messages that may wait for the context. 256 is minutes of a person's typing."""
     siblings: Siblings = attrs.field(default="wait", validator=attrs.validators.in_(("wait", "cancel")))
     """What becomes of the other calls of a batch when one of them clears the context."""
