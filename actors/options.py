@@ -26,6 +26,12 @@ def _count(instance: object, attribute: "attrs.Attribute[int]", value: int) -> N
         raise InvalidConfiguration(f"{attribute.name} must be a whole number of at least 0, not {value!r}")
 
 
+def _room(instance: object, attribute: "attrs.Attribute[int]", value: int) -> None:
+    _count(instance, attribute, value)
+    if value < 1:
+        raise InvalidConfiguration(f"{attribute.name} must be at least 1: with none, every message is refused")
+
+
 @attrs.frozen(kw_only=True)
 class Waits:
     """Bounds of a session's waits, in seconds. A tool's own time-out stands with the tool."""
@@ -88,7 +94,7 @@ class SessionOptions:
     limits: Limits = attrs.field(factory=Limits)
     waits: Waits = attrs.field(factory=Waits)
     retries: RetryPolicy = attrs.field(factory=RetryPolicy)
-    mailbox_size: int = attrs.field(default=256, validator=(_count, attrs.validators.ge(1)))
+    mailbox_size: int = attrs.field(default=256, validator=_room)
     """Accepted messages that may wait for the context. 256 is minutes of a person's typing."""
     siblings: Siblings = attrs.field(default="wait", validator=attrs.validators.in_(("wait", "cancel")))
     """What becomes of the other calls of a batch when one of them clears the context."""

@@ -38,6 +38,7 @@ def test_sessions_that_ask_for_nothing_share_the_defaults() -> None:
         ({"limits": 7}, "limits must be a mapping or a Limits, not 7"),
         ({"waits": {"hook": "x"}}, "'x' is no number @ waits.hook"),
         ({"waits": {"slot": -1}}, "slot must be a positive number of seconds, not -1.0"),
+        ({"mailbox_size": 0}, "mailbox_size must be at least 1"),
         ({"retries": {"attempts": -1}}, "attempts must be a whole number of at least 0, not -1"),
     ],
 )
