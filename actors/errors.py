@@ -53,12 +53,19 @@ class SessionClosed(SessionError):
     """The session was disconnected, deleted, or its host has ended."""
 
 
+class SessionPassive(SessionError):
+    """The session has left memory while it was idle, and what was asked for is only there. A message brings it back."""
+
+
 class SessionFailed(SessionError):
     """The session crashed more often than its restart intensity allows. Others are not affected."""
 
 
 class SessionNotConfigured(SessionError):
-    """A stored session was woken and nobody gave it its model, tools and handlers."""
+    """A stored session was woken and nobody gave it its model, tools and handlers.
+
+    A message that was sent to it is accepted, and waits until somebody does.
+    """
 
 
 class TransportLost(SessionError):
@@ -66,6 +73,18 @@ class TransportLost(SessionError):
 
     Whether that process has done what it was last asked is unknown.
     """
+
+
+class SessionBusy(SessionError):
+    """The session has a turn or a call of the host at work; this can be done only while it has none."""
+
+
+class UnknownEvent(SessionError, ValueError):
+    """The session's log has no such event."""
+
+
+class EventInsideTurn(SessionError, ValueError):
+    """The event lies inside of a turn, where the context is no conversation that a model could go on with."""
 
 
 # --- Sending and waiting -----------------------------------------------------------------------------------
@@ -193,6 +212,25 @@ class LocalModelUnavailable(ExeuntError):
 
 class JournalError(ExeuntError):
     """The journal did not take or does not have what was asked."""
+
+
+class SessionOwnedElsewhere(SessionError):
+    """Another host has taken the session over. Here it is stopped; it may be resumed here again."""
+
+
+class StoreUnavailable(JournalError):
+    """The database cannot be used now: locked, full, gone. The same call may succeed later; nothing was written."""
+
+
+class StoreDamaged(JournalError):
+    """What the database holds of a session, or of all, cannot be read."""
+
+
+class JournalUnavailable(JournalError, Overloaded):
+    """The journal cannot take new work now: its database is gone, full, or too slow. Send again later."""
+
+    def __init__(self, message: str, *, session_id: str | None = None) -> None:
+        Overloaded.__init__(self, message, session_id=session_id)
 
 
 class ContextError(ExeuntError):

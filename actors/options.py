@@ -14,6 +14,7 @@ from exeunt.actors.state.termination import Limits
 from exeunt.actors.tools import ToolSet
 
 Siblings = Literal["wait", "cancel"]
+Durability = Literal["default", "strict", "relaxed"]
 
 
 def _seconds(instance: object, attribute: "attrs.Attribute[float]", value: float) -> None:
@@ -29,7 +30,9 @@ def _count(instance: object, attribute: "attrs.Attribute[int]", value: int) -> N
 def _room(instance: object, attribute: "attrs.Attribute[int]", value: int) -> None:
     _count(instance, attribute, value)
     if value < 1:
-        raise InvalidConfiguration(f"{attribute.name} must be at least 1: with none, every message is refused")
+        raise InvalidConfiguration(
+            f"{attribute.name} must be at least 1: with none, every message is refused"
+        )
 
 
 @attrs.frozen(kw_only=True)
@@ -98,6 +101,11 @@ class SessionOptions:
     """Accepted messages that may wait for the context. 256 is minutes of a person's typing."""
     siblings: Siblings = attrs.field(default="wait", validator=attrs.validators.in_(("wait", "cancel")))
     """What becomes of the other calls of a batch when one of them clears the context."""
+    durability: Durability = attrs.field(
+        default="default", validator=attrs.validators.in_(("default", "strict", "relaxed"))
+    )
+    """What waits until the journal cannot lose what came before. `default`: the acknowledgement of a message, the
+    start of a tool, the request after a clear. `strict`: events and replies too. `relaxed`: nothing."""
     max_consecutive_clears: int = attrs.field(default=16, validator=_count)
     """Turns in a row that take in nothing and do nothing but clear, before a clear is refused."""
     model_name: str = attrs.field(init=False, default=attrs.Factory(_model_label, takes_self=True))

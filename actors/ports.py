@@ -1,7 +1,7 @@
 """What the actors need from outside, as small protocols that the room owns. The host implements them."""
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     import trio
@@ -11,6 +11,9 @@ if TYPE_CHECKING:
     from exeunt.actors.events import Event
     from exeunt.actors.timers import Timers
     from exeunt.actors.turn.actor import SessionActor
+
+
+T = TypeVar("T")
 
 
 class Reading(Protocol):
@@ -38,8 +41,45 @@ class SessionLog(Protocol):
         """
         ...
 
-    def read(self, from_seq: int = 1) -> Sequence["Event"]:
-        """Return the events from number *from_seq* on."""
+    async def read(self, from_seq: int = 1, limit: int | None = None) -> Sequence["Event"]:
+        """Return the events from number *from_seq* on, what is only appended so far included.
+
+        Raises `JournalError`. A cancellation changes nothing.
+        """
+        ...
+
+    def read_now(self, from_seq: int = 1) -> Sequence["Event"] | None:
+        """Return the events from number *from_seq* on, or `None` if that takes waiting."""
+        ...
+
+    async def load(self) -> tuple[bytes | None, Sequence["Event"]]:
+        """Return the newest snapshot, if there is one, and the events behind it. Raises `JournalError`."""
+        ...
+
+    def snapshot(self, seq: int, data: bytes) -> None:
+        """Keep *data* as the state after event *seq*, some time after that is durable. Never waits or raises."""
+        ...
+
+    @property
+    def outlives_process(self) -> bool:
+        """Whether the log is still there when the process is not: then a snapshot saves reading it again."""
+        ...
+
+    @property
+    def has_room(self) -> bool:
+        """Whether new work is taken. Events of work that runs always are."""
+        ...
+
+    async def wait_room(self) -> None:
+        """Wait until new work is taken. A cancellation changes nothing."""
+        ...
+
+    def when_durable(self, seq: int, callback: Callable[[], None]) -> None:
+        """Call *callback* once event *seq* cannot be lost, in the order of the numbers; now, if that is so."""
+        ...
+
+    def watch(self, on_lost: Callable[[Exception], None]) -> None:
+        """Call *on_lost* when another host has taken the session over."""
         ...
 
     @property
@@ -129,6 +169,26 @@ class Host(Protocol):
     @property
     def fenced(self) -> "set[Activity]":
         """Activities whose result was decided without their task, until that comes back."""
+        ...
+
+    async def wake(self, session_id: str) -> "SessionActor":
+        """Bring a passive session back. Raises `SessionClosed`, `SessionNotConfigured`, `JournalError`."""
+        ...
+
+    async def deliver(self, session_id: str, act: "Callable[[SessionActor], T]") -> T:
+        """Bring a passive session back, and return what *act* returns for its actor, or raise what it raises.
+
+        Several are called in the order in which they asked, at once when it is back. Cancelled: *act* was not called.
+        Raises what `wake` raises; at `SessionNotConfigured`, *act* was called, and what it put is durable.
+        """
+        ...
+
+    def keep(self, actor: "SessionActor") -> None:
+        """Note who is subscribed to *actor*, which is passive."""
+        ...
+
+    def spawn(self, function: Callable[[], Awaitable[None]]) -> None:
+        """Run *function* in a task of the host, with nobody waiting for it."""
         ...
 
     def subscriber_failed(self, session_id: str, callback: Callable[..., object], cause: Exception) -> None:

@@ -7,7 +7,7 @@ from typing import Any, cast
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.hooks import NO_HOOKS, Hook, Hooks
 from exeunt.actors.models import ModelClient
-from exeunt.actors.options import RetryPolicy, SessionOptions, Siblings, Waits, messages_from
+from exeunt.actors.options import Durability, RetryPolicy, SessionOptions, Siblings, Waits, messages_from
 from exeunt.actors.permissions import PermissionHandler
 from exeunt.actors.state import Limits
 from exeunt.actors.tools import Tool, ToolSet
@@ -41,6 +41,7 @@ def build_options(
     mailbox_size: int = 256,
     siblings: Siblings = "wait",
     max_consecutive_clears: int = 16,
+    durability: Durability = "default",
     on_session_start: Hook | None = None,
     on_user_prompt_submitted: Hook | None = None,
     on_pre_tool_use: Hook | None = None,
@@ -83,6 +84,7 @@ def build_options(
         mailbox_size=mailbox_size,
         siblings=_siblings(siblings),
         max_consecutive_clears=max_consecutive_clears,
+        durability=durability,
     )
 
 

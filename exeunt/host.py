@@ -9,12 +9,15 @@ import trio
 from prometheus_client import CollectorRegistry
 
 from exeunt.actors.errors import InvalidConfiguration
+from exeunt.actors.options import SessionOptions
 from exeunt.actors.session import Session
 from exeunt.configuration import build_options
 from exeunt.metrics import Metrics
+from exeunt.stores import journal_from_url
 from exeunt.supervisor.children import ChildSpec
 from exeunt.supervisor.host import HostCore, OptionsResolver, logger
 from exeunt.supervisor.journal import Journal, MemoryJournal
+from exeunt.supervisor.journal.durable import DurableJournal
 from exeunt.supervisor.options import STUCK_REPORT_EVERY, HostOptions
 from exeunt.supervisor.tree import open_supervisor
 
@@ -62,6 +65,36 @@ class SessionHost(HostCore):
             self.metrics.register_tools(chosen.tools.names)
         return await self.reopen_session(session_id, chosen, continue_pending_work=continue_pending_work)
 
+    async def fork_session(
+        self,
+        session_id: str,
+        *,
+        at: str | int | None = None,
+        new_session_id: str | None = None,
+        continue_pending_work: bool = False,
+        **options: Any,
+    ) -> Session:
+        """Make a session whose log is a copy of another's, up to and with the event *at*; return its handle.
+
+        *at* is an event's id or number; `None` is the last event that is durable now. The other session may be live,
+        and does not notice. Events keep their ids. What is open at *at* ends in the copy as when it is resumed: calls
+        are `interrupted`, messages that wait go on waiting, or with *continue_pending_work* go on. *options* are those
+        of `create_session`; without any, those of the other session.
+
+        Raises `SessionNotFound`, `UnknownEvent`, `InvalidConfiguration` for a number that the log does not have,
+        `SessionExists`, `SessionNotConfigured`, `JournalError`. Cancelled: the copy may exist.
+        """
+        chosen = _options(options) if options else None
+        if chosen is not None:
+            self.metrics.register_tools(chosen.tools.names)
+        return await self.fork(session_id, chosen, at, new_session_id, continue_pending_work)
+
+    async def resolve(self, session_id: str) -> SessionOptions:
+        """Ask `session_options` of `open_host`, and let the metrics know the tools."""
+        options = await super().resolve(session_id)
+        self.metrics.register_tools(options.tools.names)
+        return options
+
 
 def _options(keywords: dict[str, Any]) -> Any:
     if "model" not in keywords:
@@ -75,14 +108,15 @@ def _options(keywords: dict[str, Any]) -> Any:
 @asynccontextmanager
 async def open_host(
     *,
-    journal: Journal | None = None,
+    journal: Journal | str | None = None,
     registry: CollectorRegistry | None = None,
     session_options: OptionsResolver | None = None,
     options: HostOptions | None = None,
 ) -> AsyncGenerator[SessionHost]:
     """Open a host for the body of the `async with`.
 
-    *journal* keeps the logs (default: in memory, until the host ends). *registry* gets the metrics (default: one
+    *journal* keeps the logs: a URL such as `sqlite:///sessions.sqlite3`, or an object (default: in memory, until the
+    host ends). *registry* gets the metrics (default: one
     of its own, `host.metrics.registry`). *session_options*, an async function of (session id, metadata), gives the
     options of a stored session that is woken without them. *options* bounds the host.
 
@@ -93,20 +127,22 @@ async def open_host(
     failure: BaseException | None = None
     timers, naming = _Outlasting(), _Outlasting()
     try:
-        async with trio.open_nursery() as watch:
+        async with trio.open_nursery() as watch, _open_journal(journal) as (kept, writing):
             try:
                 async with trio.open_nursery() as nursery, open_supervisor(name="host") as services:
                     host: SessionHost | None = None
                     try:
                         chosen = options or HostOptions()
-                        made = SessionHost(
-                            nursery, services, journal or MemoryJournal(), chosen, session_options
-                        )
+                        made = SessionHost(nursery, services, kept, chosen, session_options)
                         made.metrics = Metrics(registry)
                         host = made
                         host.metrics.attach(host.statistics)
                         host.observe(host.metrics.observe)
+                        if isinstance(kept, DurableJournal):
+                            kept.on_commit = host.metrics.observe_commit
                         await services.start_child(ChildSpec("timers", timers.run, args=(host.timers.run,)))
+                        if host.passivation is not None:
+                            await services.start_child(ChildSpec("passivation", host.passivation.run))
                         yield host
                     except GeneratorExit:
                         raise
@@ -125,6 +161,7 @@ async def open_host(
                 if host is not None:
                     host.metrics.detach()
             finally:
+                writing.end()
                 naming.end()
                 watch.cancel_scope.cancel()
     except BaseException as ending:  # noqa: ASYNC103 - a cancellation has ended the body too, and that is raised
@@ -138,6 +175,28 @@ async def open_host(
         del failure  # it holds this frame, and must not be held by it
 
 
+@asynccontextmanager
+async def _open_journal(
+    journal: Journal | str | None,
+) -> "AsyncGenerator[tuple[Journal, _Outlasting]]":
+    """Run a journal that is a service of its own until `end()` is called on what comes with it."""
+    writing = _Outlasting()
+    if journal is None:
+        yield MemoryJournal(), writing
+        return
+    kept = journal_from_url(journal) if isinstance(journal, str) else journal
+    if not isinstance(kept, DurableJournal):
+        yield kept, writing
+        return
+    async with trio.open_nursery() as nursery:
+        await nursery.start(writing.start, kept.run)
+        try:
+            yield kept, writing
+        finally:
+            writing.end()
+            nursery.cancel_scope.cancel()
+
+
 class _Outlasting:
     """Runs something that the end of the host needs, also when what is around the host was cancelled."""
 
@@ -148,6 +207,10 @@ class _Outlasting:
     async def run(self, task: Callable[[], Awaitable[None]]) -> None:
         with trio.CancelScope(shield=self._needed) as self._scope:
             await task()
+
+    async def start(self, task: Any, *, task_status: "trio.TaskStatus[Any]") -> None:
+        with trio.CancelScope(shield=self._needed) as self._scope:
+            await task(task_status=task_status)
 
     def end(self) -> None:
         """Let a cancellation reach it."""

@@ -20,6 +20,9 @@ BENCHMARKS = {
     "clear": "time from clear_context to the seed's request",
     "scale": "turns per second and reply times with many sessions at once",
     "create": "sessions made and disconnected per second",
+    "passivation": "sessions that have left memory: bytes, coming back, listing",
+    "durable": "turns with a journal on disk against in memory, and resumes",
+    "journal": "durable appends per second, in SQLite and PostgreSQL",
     "metrics": "what counting costs",
     "model_http": "CPU of a model call over HTTP, against the official package",
 }

@@ -56,7 +56,7 @@ async def grow(host: SessionHost, count: int, exchanges: int) -> list[Session]:
 
 def history_of(actor: SessionActor) -> History:
     """Return what the log and the context of a session hold."""
-    return list(actor.log.read()), [*actor.context.shared]
+    return list(actor.log.read_now() or ()), [*actor.context.shared]
 
 
 async def measure(what: str, count: int, exchanges: int, traced: bool) -> Bytes:

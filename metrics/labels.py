@@ -53,7 +53,7 @@ DEAD_LETTER_REASONS: Final = ("crash", "session_failed", "closed")
 
 DROP_CAUSES: Final = ("aborted", "blocked", "dead_letter", "session_failed", "deleted")
 
-SESSION_STATES: Final = ("live", "restarting", "stopping", "failed")
+SESSION_STATES: Final = ("live", "passive", "restarting", "stopping", "failed")
 
 ADMISSION_DECISIONS: Final = ("granted", "queued", "refused")
 

@@ -15,6 +15,7 @@ Reading order of the room:
 * `admission`: which messages are taken in and which turns run (pure)
 * `journal`: where the logs of sessions live; `clock`: the host's clocks; `options`: its bounds
 * `supervision`: restarts of session actors
+* `passivation`: when a session leaves memory; `waking`: what is kept of it, and how it comes back
 * `statistics`: a look at a host; `host`: the host itself
 """
 

@@ -30,6 +30,14 @@ class HostOptions:
     """Restarts that one session may have before it is given up."""
     backoff: Backoff = attrs.field(factory=Backoff)
     """Waits before them."""
+    passivate_after: float | None = attrs.field(
+        default=None, validator=attrs.validators.optional(number(least=0, open_at_least=True))
+    )
+    """Seconds that a session is idle before it leaves memory; `None` never. With a journal in memory its log stays."""
+    most_live: int | None = attrs.field(
+        default=None, validator=attrs.validators.optional(whole_number(least=1))
+    )
+    """Sessions in memory at once; beyond it idle ones leave, the one used longest ago first. Busy ones stay."""
     shutdown_grace: float = attrs.field(default=5.0, validator=number(least=0))
     """Seconds that the sessions together may take to end their turns when the host ends."""
 

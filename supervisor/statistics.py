@@ -14,7 +14,7 @@ class HostStatistics:
     """What a host is doing at one moment. Costs O(sessions)."""
 
     sessions: Mapping[str, int]
-    """Sessions in memory by state: `live`, `restarting`, `stopping`, `failed`."""
+    """Sessions by state: `live`, `restarting`, `stopping`, `failed`; and `passive`, which have left memory."""
     busy: int
     """Sessions with a turn, or a call of the host, at work or waiting."""
     mailbox_depth: int
@@ -29,6 +29,8 @@ class HostStatistics:
     """Exceptions of observers and subscribers."""
     stuck_handlers: int
     """Tasks of calls whose outcome was decided without them and that have not come back."""
+    pruned: int
+    """Stored sessions that `prune_sessions` has deleted since the host began."""
     admission: Mapping[str, int]
     """Decisions about turns: `granted`, `queued`, `refused`."""
     turns: AdmissionStatistics

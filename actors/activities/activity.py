@@ -44,6 +44,15 @@ class Activity:
         """Return the result of an activity that was cancelled; *result* is what it returned all the same."""
         raise NotImplementedError
 
+    async def until_safe(self, seq: int) -> None:
+        """Wait until event *seq* cannot be lost, and the journal takes new work: before something is dispatched."""
+        log = self.actor.log
+        if self.actor.options.durability != "relaxed":
+            if not log.has_room:
+                await log.wait_room()
+            if log.durable_seq < seq:
+                await log.wait_durable(seq)
+
     def finish(self) -> None:
         """The result is decided: no time-out and no cancellation concerns it any more."""
         self.done = True

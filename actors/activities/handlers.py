@@ -113,7 +113,9 @@ async def _failure(call: "Call", tool: "Tool[..., Any]", error: Exception) -> To
 
 
 def _key(call: "Call") -> str:
-    return f"{call.actor.id}/{call.call.id}"
+    # Not the call's id: models use the same ones again in the next context.
+    assert call.start is not None
+    return f"{call.actor.id}/{call.start.id}"
 
 
 async def _in_thread(call: "Call", function: Any) -> Any:

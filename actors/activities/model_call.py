@@ -41,12 +41,16 @@ class ModelCall(Activity):
         actor = turn.actor
         super().__init__(actor)
         self.turn = turn
+        self.seq = actor.state.seq
+        """Number of the last event that the request follows from."""
         self.request = ModelRequest(
             actor.context.request(), actor.options.tools.definitions, actor.id, turn.turn_id
         )
 
     async def run(self) -> ModelResponse | ModelError:
         """Call the model until it answers, fails for good, or the policy is spent."""
+        after_a_clear = self.turn.delivery == "seed" and self.turn.steps == 1
+        await self.until_safe(self.seq if after_a_clear else 0)
         policy = self.actor.options.retries
         last = policy.attempts + 1
         asked_hook = False

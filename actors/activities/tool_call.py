@@ -18,6 +18,7 @@ from exeunt.actors.activities.activity import Activity
 from exeunt.actors.activities.call_end import INTERRUPTED_TEXT, CallEnd, rolled_back_end
 from exeunt.actors.activities.hook_calls import call_hook, common_fields, text_of
 from exeunt.actors.callers import CALLER, Caller
+from exeunt.actors.events import ToolExecutionStart
 from exeunt.actors.hooks import NO_HOOKS, PostToolUseFailureInput, PostToolUseInput, PreToolUseInput
 from exeunt.actors.models import ToolCall
 from exeunt.actors.outcomes import Outcome, ToolResult
@@ -40,6 +41,8 @@ class Call(Activity):
     """`arguments`, `pre_hook`, `approval`, `slot`, `handler` or `post_hook`."""
     started: bool = False
     """Whether it was let go; a sequential call, and what stands behind one, waits."""
+    again: bool = False
+    """Whether it ran before, in a process that has ended, and may run again."""
     returned: bool = False
     """Whether nothing of it runs any more: it has its outcome, or is held as the owner of a clear."""
     outcome: Outcome | None = None
@@ -71,6 +74,8 @@ class Call(Activity):
         self.name = call.name if self.tool is None else self.tool.name
         self.tenant = actor.options.tenant
         self.started_at = now
+        self.start: ToolExecutionStart | None = None
+        """The event that says that it is in flight; logged for good before anything of it runs."""
         self.arguments_json = call.arguments_json
         self.guidance: list[str] = []
         """What hooks want the model to read after the batch."""
@@ -92,6 +97,8 @@ class Call(Activity):
 
     async def run(self) -> CallEnd:
         """Pass through the pipeline."""
+        assert self.start is not None
+        await self.until_safe(self.start.seq)
         if self.tool is None:
             text = self.actor.options.tools.unknown_tool_text(self.call.name)
             return CallEnd(Outcome.FAILURE, text, text)

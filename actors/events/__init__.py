@@ -35,6 +35,7 @@ from exeunt.actors.events.session import (
     SessionResume,
     SessionShutdown,
     SessionStart,
+    SessionTruncated,
     SessionWarning,
 )
 from exeunt.actors.events.tools import (
@@ -75,6 +76,7 @@ __all__ = [
     "SessionResume",
     "SessionShutdown",
     "SessionStart",
+    "SessionTruncated",
     "SessionWarning",
     "SystemMessage",
     "ToolExecutionComplete",

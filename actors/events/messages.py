@@ -7,7 +7,7 @@ from exeunt.actors.models import Role, ToolCall
 from exeunt.actors.outcomes import TurnEndReason
 
 
-class SystemMessage(Event, frozen=True, gc=False):
+class SystemMessage(Event, frozen=True, gc=False, tag="system.message"):
     """A system or developer message. Those of one activation replace those of the one before."""
 
     type: ClassVar[str] = "system.message"
@@ -19,7 +19,7 @@ class SystemMessage(Event, frozen=True, gc=False):
     """Whether the preamble begins anew with this one."""
 
 
-class MessageAccepted(Event, frozen=True, gc=False):
+class MessageAccepted(Event, frozen=True, gc=False, tag="message.accepted"):
     """A message was taken. It ends exactly once: with its turn, or with `message.dropped`."""
 
     type: ClassVar[str] = "message.accepted"
@@ -31,7 +31,7 @@ class MessageAccepted(Event, frozen=True, gc=False):
     """Whether it joins the running turn instead of waiting for one of its own."""
 
 
-class MessageDropped(Event, frozen=True, gc=False):
+class MessageDropped(Event, frozen=True, gc=False, tag="message.dropped"):
     """An accepted message will never be answered."""
 
     type: ClassVar[str] = "message.dropped"
@@ -40,7 +40,7 @@ class MessageDropped(Event, frozen=True, gc=False):
     """`aborted`, `blocked`, `dead_letter`, `session_failed` or `deleted`."""
 
 
-class UserMessage(Event, frozen=True, gc=False):
+class UserMessage(Event, frozen=True, gc=False, tag="user.message"):
     """A message entered the context."""
 
     type: ClassVar[str] = "user.message"
@@ -58,7 +58,7 @@ class UserMessage(Event, frozen=True, gc=False):
     """What was sent, where a hook changed it."""
 
 
-class AssistantTurnStart(Event, frozen=True, gc=False):
+class AssistantTurnStart(Event, frozen=True, gc=False, tag="assistant.turn_start"):
     """A step begins: a request goes to the model."""
 
     type: ClassVar[str] = "assistant.turn_start"
@@ -67,7 +67,7 @@ class AssistantTurnStart(Event, frozen=True, gc=False):
     """Number of the step in its turn, from 0."""
 
 
-class AssistantMessage(Event, frozen=True, gc=False):
+class AssistantMessage(Event, frozen=True, gc=False, tag="assistant.message"):
     """The model's answer of one step."""
 
     type: ClassVar[str] = "assistant.message"
@@ -91,7 +91,7 @@ class AssistantMessage(Event, frozen=True, gc=False):
         return self.tool_calls
 
 
-class AssistantTurnEnd(Event, frozen=True, gc=False):
+class AssistantTurnEnd(Event, frozen=True, gc=False, tag="assistant.turn_end"):
     """A step ended: its batch has all outcomes."""
 
     type: ClassVar[str] = "assistant.turn_end"
@@ -99,7 +99,7 @@ class AssistantTurnEnd(Event, frozen=True, gc=False):
     step: int
 
 
-class TurnEnd(Event, frozen=True, gc=False):
+class TurnEnd(Event, frozen=True, gc=False, tag="turn.end"):
     """A turn ended; every message that it took in ends with it."""
 
     type: ClassVar[str] = "turn.end"
@@ -114,7 +114,7 @@ class TurnEnd(Event, frozen=True, gc=False):
     """Whether a clear is committed with this end: `session.context_cleared` is the next event."""
 
 
-class Abort(Event, frozen=True, gc=False):
+class Abort(Event, frozen=True, gc=False, tag="abort"):
     """Somebody asked to end the running turn."""
 
     type: ClassVar[str] = "abort"
@@ -122,7 +122,7 @@ class Abort(Event, frozen=True, gc=False):
     turn_id: str | None = None
 
 
-class AssistantMessageDelta(EphemeralEvent, frozen=True, gc=False):
+class AssistantMessageDelta(EphemeralEvent, frozen=True, gc=False, tag="assistant.message_delta"):
     """A piece of a streamed answer. A retry begins a new `message_id`; what was shown before is void."""
 
     type: ClassVar[str] = "assistant.message_delta"
@@ -130,7 +130,7 @@ class AssistantMessageDelta(EphemeralEvent, frozen=True, gc=False):
     delta_content: str
 
 
-class AssistantReasoningDelta(EphemeralEvent, frozen=True, gc=False):
+class AssistantReasoningDelta(EphemeralEvent, frozen=True, gc=False, tag="assistant.reasoning_delta"):
     """A piece of streamed reasoning."""
 
     type: ClassVar[str] = "assistant.reasoning_delta"
@@ -138,7 +138,7 @@ class AssistantReasoningDelta(EphemeralEvent, frozen=True, gc=False):
     delta_content: str
 
 
-class AssistantUsage(EphemeralEvent, frozen=True, gc=False):
+class AssistantUsage(EphemeralEvent, frozen=True, gc=False, tag="assistant.usage"):
     """A model call succeeded: what it took."""
 
     type: ClassVar[str] = "assistant.usage"
@@ -150,7 +150,7 @@ class AssistantUsage(EphemeralEvent, frozen=True, gc=False):
     """Seconds."""
 
 
-class ModelCallFailure(EphemeralEvent, frozen=True, gc=False):
+class ModelCallFailure(EphemeralEvent, frozen=True, gc=False, tag="model.call_failure"):
     """One attempt of a model call failed."""
 
     type: ClassVar[str] = "model.call_failure"
@@ -165,7 +165,7 @@ class ModelCallFailure(EphemeralEvent, frozen=True, gc=False):
     """From 1."""
 
 
-class AssistantTurnRetry(EphemeralEvent, frozen=True, gc=False):
+class AssistantTurnRetry(EphemeralEvent, frozen=True, gc=False, tag="assistant.turn_retry"):
     """The same request will be sent again."""
 
     type: ClassVar[str] = "assistant.turn_retry"

@@ -6,7 +6,7 @@ from exeunt.actors.events.envelope import EphemeralEvent, Event
 from exeunt.actors.models import Role
 
 
-class SessionStart(Event, frozen=True, gc=False):
+class SessionStart(Event, frozen=True, gc=False, tag="session.start"):
     """The session began. First event of every log."""
 
     type: ClassVar[str] = "session.start"
@@ -16,7 +16,7 @@ class SessionStart(Event, frozen=True, gc=False):
     """Name of the model, or of the client's class."""
 
 
-class SessionResume(Event, frozen=True, gc=False):
+class SessionResume(Event, frozen=True, gc=False, tag="session.resume"):
     """A stored session was taken up again, by another activation."""
 
     type: ClassVar[str] = "session.resume"
@@ -25,7 +25,7 @@ class SessionResume(Event, frozen=True, gc=False):
     continue_pending_work: bool = False
 
 
-class SessionRestarted(Event, frozen=True, gc=False):
+class SessionRestarted(Event, frozen=True, gc=False, tag="session.restarted"):
     """The actor crashed and was built anew from its log. What was in flight is `interrupted`."""
 
     type: ClassVar[str] = "session.restarted"
@@ -34,21 +34,21 @@ class SessionRestarted(Event, frozen=True, gc=False):
     cause: str
 
 
-class SessionFailed(Event, frozen=True, gc=False):
+class SessionFailed(Event, frozen=True, gc=False, tag="session.failed"):
     """The actor crashed more often than its restart intensity allows; the session takes no more messages."""
 
     type: ClassVar[str] = "session.failed"
     cause: str
 
 
-class SessionShutdown(Event, frozen=True, gc=False):
+class SessionShutdown(Event, frozen=True, gc=False, tag="session.shutdown"):
     """The session left memory in order. Its log stays."""
 
     type: ClassVar[str] = "session.shutdown"
     reason: str
 
 
-class SessionError(Event, frozen=True, gc=False):
+class SessionError(Event, frozen=True, gc=False, tag="session.error"):
     """A turn could not get an answer from its model."""
 
     type: ClassVar[str] = "session.error"
@@ -59,7 +59,7 @@ class SessionError(Event, frozen=True, gc=False):
     turn_id: str = ""
 
 
-class ContextCleared(Event, frozen=True, gc=False):
+class ContextCleared(Event, frozen=True, gc=False, tag="session.context_cleared"):
     """The conversation was replaced by a seed: the boundary between two generations.
 
     It holds the seed, so the context behind it is whole even when nothing else of the new generation was
@@ -86,7 +86,30 @@ class ContextCleared(Event, frozen=True, gc=False):
         return self.initial_message
 
 
-class SessionIdle(EphemeralEvent, frozen=True, gc=False):
+class SessionTruncated(Event, frozen=True, gc=False, tag="session.truncated"):
+    """The conversation went back to what it was right after an earlier event: the boundary between two generations.
+
+    The log keeps everything. The event says what is new about the context, so nobody needs to look back in the log:
+    mostly that its first messages stay, and only where it goes back behind a clear, the messages themselves.
+    """
+
+    type: ClassVar[str] = "session.truncated"
+
+    event_id: str
+    """The event after which the conversation was like this."""
+    to_seq: int
+    """Its number."""
+    events_removed: int
+    """Events of the log behind that one, whose conversation is gone."""
+    generation: int
+    """Number of the context that begins here."""
+    kept: int
+    """Messages of the context before that stay: its first ones."""
+    restored: tuple[bytes, ...] = ()
+    """Messages that follow them, as slices of a log."""
+
+
+class SessionIdle(EphemeralEvent, frozen=True, gc=False, tag="session.idle"):
     """Nothing is left to do. Exactly one follows the last turn."""
 
     type: ClassVar[str] = "session.idle"
@@ -94,7 +117,7 @@ class SessionIdle(EphemeralEvent, frozen=True, gc=False):
     """Whether the last turn was aborted."""
 
 
-class ClearRefusedEvent(EphemeralEvent, frozen=True, gc=False):
+class ClearRefusedEvent(EphemeralEvent, frozen=True, gc=False, tag="session.clear_refused"):
     """A clear was asked for and refused; nothing changed."""
 
     type: ClassVar[str] = "session.clear_refused"
@@ -102,7 +125,7 @@ class ClearRefusedEvent(EphemeralEvent, frozen=True, gc=False):
     """`no_tool_call`, `empty_prompt`, `remote`, `already_staged` or `loop`."""
 
 
-class ClearRolledBackEvent(EphemeralEvent, frozen=True, gc=False):
+class ClearRolledBackEvent(EphemeralEvent, frozen=True, gc=False, tag="session.clear_rolled_back"):
     """A staged clear did not happen, because no call that owns it succeeded."""
 
     type: ClassVar[str] = "session.clear_rolled_back"
@@ -111,7 +134,7 @@ class ClearRolledBackEvent(EphemeralEvent, frozen=True, gc=False):
     call_id: str
 
 
-class DeadLetter(EphemeralEvent, frozen=True, gc=False):
+class DeadLetter(EphemeralEvent, frozen=True, gc=False, tag="session.dead_letter"):
     """An entry of the mailbox will never be handled. A message has its `message.dropped` as well."""
 
     type: ClassVar[str] = "session.dead_letter"
@@ -120,7 +143,7 @@ class DeadLetter(EphemeralEvent, frozen=True, gc=False):
     cause: str
 
 
-class HookStart(Event, frozen=True, gc=False):
+class HookStart(Event, frozen=True, gc=False, tag="hook.start"):
     """A hook of the host is about to be called."""
 
     type: ClassVar[str] = "hook.start"
@@ -129,7 +152,7 @@ class HookStart(Event, frozen=True, gc=False):
     tool_call_id: str | None = None
 
 
-class HookEnd(Event, frozen=True, gc=False):
+class HookEnd(Event, frozen=True, gc=False, tag="hook.end"):
     """A hook has returned, raised or run out of time."""
 
     type: ClassVar[str] = "hook.end"
@@ -140,7 +163,7 @@ class HookEnd(Event, frozen=True, gc=False):
     tool_call_id: str | None = None
 
 
-class SessionWarning(EphemeralEvent, frozen=True, gc=False):
+class SessionWarning(EphemeralEvent, frozen=True, gc=False, tag="session.warning"):
     """Something that a person should know: a prompt that a hook blocked, for instance."""
 
     type: ClassVar[str] = "session.warning"

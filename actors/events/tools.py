@@ -7,7 +7,7 @@ from exeunt.actors.models import Role, ToolCall
 from exeunt.actors.outcomes import Outcome
 
 
-class ToolExecutionStart(Event, frozen=True, gc=False):
+class ToolExecutionStart(Event, frozen=True, gc=False, tag="tool.execution_start"):
     """A call is in flight from here until its outcome. Logged before anything of it runs."""
 
     type: ClassVar[str] = "tool.execution_start"
@@ -25,7 +25,7 @@ class ToolExecutionStart(Event, frozen=True, gc=False):
         return ToolCall(self.tool_call_id, self.tool_name, self.arguments_json).arguments
 
 
-class ToolExecutionComplete(Event, frozen=True, gc=False):
+class ToolExecutionComplete(Event, frozen=True, gc=False, tag="tool.execution_complete"):
     """A call has its outcome. As a message of a context it is the call's result."""
 
     type: ClassVar[str] = "tool.execution_complete"
@@ -66,7 +66,7 @@ class ToolExecutionComplete(Event, frozen=True, gc=False):
         return {"message": self.error_message or self.content, "code": self.outcome}
 
 
-class ToolResultStale(EphemeralEvent, frozen=True, gc=False):
+class ToolResultStale(EphemeralEvent, frozen=True, gc=False, tag="tool.result_stale"):
     """A handler returned after its call had an outcome; what it returned is dropped."""
 
     type: ClassVar[str] = "tool.result_stale"
@@ -75,7 +75,7 @@ class ToolResultStale(EphemeralEvent, frozen=True, gc=False):
     turn_id: str | None
 
 
-class PermissionRequested(Event, frozen=True, gc=False):
+class PermissionRequested(Event, frozen=True, gc=False, tag="permission.requested"):
     """A call waits for somebody's approval."""
 
     type: ClassVar[str] = "permission.requested"
@@ -85,7 +85,7 @@ class PermissionRequested(Event, frozen=True, gc=False):
     arguments_json: str
 
 
-class PermissionCompleted(Event, frozen=True, gc=False):
+class PermissionCompleted(Event, frozen=True, gc=False, tag="permission.completed"):
     """The approval was given, refused, or not to be had."""
 
     type: ClassVar[str] = "permission.completed"

@@ -11,7 +11,7 @@ import msgspec
 
 from exeunt.actors import errors, events
 from exeunt.actors.errors import ExeuntError, SessionError
-from exeunt.actors.events import Event
+from exeunt.actors.events import Event, Origin
 from exeunt.actors.models import ModelError, ModelErrorKind
 from exeunt.actors.session.subscriptions import StreamLagged, StreamReset
 
@@ -24,9 +24,21 @@ class BadFrame(ValueError):
 
 def event_frame(event: Event) -> dict[str, Any]:
     """Return *event* as plain JSON values."""
-    frame: dict[str, Any] = msgspec.to_builtins(event)
+    frame: dict[str, Any] = msgspec.to_builtins(event, enc_hook=_plain_origin)
     frame["type"] = event.type
     return frame
+
+
+def _plain_origin(value: Any) -> list[Any]:
+    if isinstance(value, Origin):
+        return list(value.key())
+    raise NotImplementedError(f"an event holds {type(value).__name__}, which is no JSON")
+
+
+def _origin_from(kind: type, value: Any) -> Any:
+    if kind is Origin:
+        return Origin(*msgspec.convert(value, tuple[str, str | None, int]))
+    raise NotImplementedError(f"no frame holds {kind.__name__}")
 
 
 def event_from(frame: object) -> Event:
@@ -72,7 +84,7 @@ def error_from(frame: object) -> ExeuntError:
 def value_from(value: object, kind: type[T]) -> T:
     """Return *value*, of plain JSON values, as a *kind*. Raises `BadFrame`."""
     try:
-        return msgspec.convert(value, kind)
+        return msgspec.convert(value, kind, dec_hook=_origin_from)
     except (msgspec.ValidationError, RecursionError) as error:
         raise BadFrame(f"this is no {kind.__name__}: {error}") from error
 

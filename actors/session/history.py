@@ -1,16 +1,24 @@
 """The context of a session, as its handle offers it."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import attrs
 import trio
 
 from exeunt.actors.callers import CALLER, would_deadlock
-from exeunt.actors.errors import InvalidConfiguration, InvalidPrompt, WouldDeadlock
+from exeunt.actors.errors import (
+    InvalidConfiguration,
+    InvalidPrompt,
+    JournalUnavailable,
+    SessionPassive,
+    WouldDeadlock,
+)
+from exeunt.actors.events import SessionTruncated
 from exeunt.actors.models import Message
 from exeunt.actors.options import Siblings
+from exeunt.actors.session.waiting import refuse_status
 from exeunt.actors.text import encodable
-from exeunt.actors.turn import clears
+from exeunt.actors.turn import clears, truncation
 from exeunt.actors.turn.live import Waiter
 
 if TYPE_CHECKING:
@@ -55,17 +63,32 @@ class ClearResult:
 class History:
     """The conversation of a session."""
 
-    __slots__ = ("_actor",)
+    __slots__ = ("_known",)
 
     def __init__(self, actor: "SessionActor") -> None:
-        self._actor = actor
+        self._known = actor
+
+    @property
+    def _actor(self) -> "SessionActor":
+        if self._known.successor is not None:
+            self._known = self._known.here()
+        return self._known
 
     def messages(self) -> tuple[Message, ...]:
         """Return what is in the context now: system and developer messages, then the conversation.
 
         The last answer is there while its tool calls are open, with the results so far.
+
+        Raises `SessionPassive` when the session has left memory: this cannot wait until it is read again.
         """
-        return self._actor.context.visible()
+        actor = self._actor
+        if actor.status == "passive":
+            raise SessionPassive(
+                f"session {actor.id} has left memory while it was idle; host.resume_session() brings its context back,"
+                " and get_events() reads its log without that",
+                session_id=actor.id,
+            )
+        return actor.context.visible()
 
     async def clear_context(self, prompt: str, *, siblings: Siblings | None = None) -> ClearResult:
         """Replace the conversation by *prompt*, as the first user message of a new context.
@@ -95,3 +118,42 @@ class History:
         actor.put(clears.stage, prompt, siblings or actor.options.siblings, staged)
         (clear,) = staged
         return ClearResult(clear.messages_cleared, actor, clear)
+
+    async def truncate(self, event_id: str) -> SessionTruncated:
+        """Go back to the conversation as it was right after an event; return the event that says so, once durable.
+
+        The event is one of this session's log, where no turn was under way: a `turn.end`, or what came between two
+        turns. It may lie behind a clear, or behind another truncation: what was in the context then is in it again.
+        System and developer messages stay as they are now, and so do the messages that wait. The log keeps all
+        events. Reads the log up to that event: about 10 ms of the loop for 5,000 events, in parts.
+
+        Raises `SessionBusy` while a turn or a call of the host is at work, `UnknownEvent`, `EventInsideTurn`,
+        `SessionClosed`, `SessionFailed`, `JournalError`; nothing has changed then. Cancelled: it has happened, or not.
+        """
+        actor = self._actor
+        if actor.status == "passive":
+            actor = await actor.host.wake(actor.id)
+        _check_free(actor)
+        seq, target = await truncation.context_after(actor, event_id)
+        # A turn may have begun meanwhile, or the session have left memory.
+        actor = actor.here()
+        if actor.status == "passive":
+            actor = await actor.host.wake(actor.id)
+        _check_free(actor)
+        waiter = Waiter()
+        actor.put(truncation.truncate, event_id, seq, target, waiter)
+        event = cast("SessionTruncated", await waiter.wait())
+        if actor.options.durability != "relaxed":
+            await actor.log.wait_durable(event.seq)
+        return event
+
+
+def _check_free(actor: "SessionActor") -> None:
+    if actor.status not in ("live", "restarting"):
+        refuse_status(actor)
+    if not actor.free:
+        raise truncation.busy(actor)
+    if not actor.log.has_room:
+        raise JournalUnavailable(
+            f"session {actor.id}: the journal takes nothing new now; try again later", session_id=actor.id
+        )

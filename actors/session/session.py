@@ -1,18 +1,22 @@
 """The handle of a session: what hosts and handlers hold."""
 
+import contextlib
+import math
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, cast
+from functools import partial
+from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 import trio
 
-from exeunt.actors.callers import would_deadlock
+from exeunt.actors.callers import Caller, would_deadlock
 from exeunt.actors.errors import (
     InvalidConfiguration,
     InvalidPrompt,
+    JournalUnavailable,
     MailboxFull,
-    SessionClosed,
-    SessionFailed,
+    ReplyTimeout,
+    SessionNotConfigured,
 )
 from exeunt.actors.events import Event
 from exeunt.actors.session.history import History
@@ -25,11 +29,14 @@ from exeunt.actors.session.waiting import (
     in_flight,
     phase,
     refuse_deadlock,
+    refuse_status,
     wait_leaving_slots,
 )
 from exeunt.actors.turn import aborts, host_calls, turns
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Waiter
+
+T = TypeVar("T")
 
 Mode = Literal["enqueue", "immediate"]
 
@@ -44,10 +51,17 @@ class Session:
     would wait for themselves raise `WouldDeadlock` instead.
     """
 
-    __slots__ = ("_actor",)
+    __slots__ = ("_known",)
 
     def __init__(self, actor: SessionActor) -> None:
-        self._actor = actor
+        self._known = actor
+
+    @property
+    def _actor(self) -> SessionActor:
+        """The session's actor: the one in memory, or the one that was, if the session is passive."""
+        if self._known.successor is not None:
+            self._known = self._known.here()
+        return self._known
 
     @property
     def session_id(self) -> str:
@@ -62,7 +76,7 @@ class Session:
     @property
     def history(self) -> History:
         """The context: reading it, clearing it."""
-        return History(self._actor)
+        return History(self._known)
 
     def __repr__(self) -> str:
         return f"<Session {self._actor.id} {self._actor.status}>"
@@ -74,12 +88,26 @@ class Session:
         before its next request; when none runs, it is the same. An accepted message ends exactly once: with the
         turn that takes it in, or with `message.dropped`.
 
-        Raises `InvalidPrompt`, `MailboxFull`, `Overloaded`, `SessionClosed`, `SessionFailed`. Cancelled: the
-        message is accepted or was never there.
+        A session that has left memory comes back first, and takes what is sent meanwhile in the order of the calls.
+
+        Raises `InvalidPrompt`, `MailboxFull`, `Overloaded`, `SessionClosed`, `SessionFailed`, `JournalError`, and
+        `SessionNotConfigured` when the message is accepted and nobody says with which model it is to be answered.
+        Cancelled: the message is accepted or was never there.
         """
         actor = self._actor
-        message_id = _put_message(actor, prompt, mode, None)
-        if actor.log.durable_seq < actor.state.seq:
+        if actor.status in AWAY:
+            check_message(prompt, mode)
+            act = partial(_put_message, prompt=prompt, mode=mode, waiter=None)
+            message_id = await actor.host.deliver(actor.id, act)
+            actor = self._actor
+        else:
+            message_id = _put_message(actor, prompt, mode, None)
+        if actor.status == "restarting" and actor.log.outlives_process:
+            # It is accepted, and will be in the log when the actor is back.
+            handled = Waiter()
+            actor.put(turns.reached, handled)
+            await handled.wait()
+        if actor.log.durable_seq < actor.state.seq and actor.options.durability != "relaxed":
             await actor.log.wait_durable(actor.state.seq)
         else:
             await trio.lowlevel.checkpoint_if_cancelled()
@@ -103,8 +131,15 @@ class Session:
         actor = self._actor
         seconds = checked_timeout(timeout)
         caller = refuse_deadlock(actor, "send_and_wait")
-        waiter = ReplyWaiter(actor, caller)
-        message_id = _put_message(actor, prompt, mode, waiter)
+        if actor.status in AWAY:
+            check_message(prompt, mode)
+            began = actor.host.clock.now()
+            act = partial(_put_waiting, prompt=prompt, mode=mode, caller=caller)
+            waiter, message_id = await _deliver_within(actor, act, seconds)
+            if seconds is not None:
+                seconds = max(0.0, seconds - (actor.host.clock.now() - began))
+        else:
+            waiter, message_id = _put_waiting(actor, prompt, mode, caller)
         return await waiter.reply(message_id, seconds)
 
     async def abort(
@@ -123,11 +158,11 @@ class Session:
             receipt = AbortReceipt(None if turn is None else turn.turn_id, (), actor.state.waiting)
             actor.put(aborts.abort, queued == "keep", reason, None)
             return receipt
-        if actor.status in ("closed", "failed"):
+        if actor.status in ("closed", "failed") or (actor.status == "passive" and not actor.state.waiting):
             await trio.lowlevel.checkpoint()
             return AbortReceipt(None, (), 0)
         waiter = Waiter()
-        actor.put(aborts.abort, queued == "keep", reason, waiter)
+        await _put_anywhere(actor, aborts.abort, queued == "keep", reason, waiter)
         return cast("AbortReceipt", await waiter.wait())
 
     async def disconnect(self, *, reason: str = "disconnect") -> None:
@@ -140,7 +175,7 @@ class Session:
             actor.put(aborts.stop, reason, None)
             return
         waiter = Waiter()
-        actor.put(aborts.stop, reason, waiter)
+        await _put_anywhere(actor, aborts.stop, reason, waiter)
         await waiter.wait()
 
     async def call_tool(self, name: str, arguments: Any = None) -> ToolOutcome:
@@ -157,9 +192,12 @@ class Session:
         if not isinstance(name, str) or not name:
             raise InvalidConfiguration(f"the name of a tool is a text, not {name!r}")
         caller = refuse_deadlock(actor, "call_tool")
-        _check_open(actor)
         waiter = Waiter(caller)
-        actor.put(host_calls.accept, host_calls.HostCall(name, arguments_json, waiter))
+        act = partial(_put_call, call=host_calls.HostCall(name, arguments_json, waiter))
+        if actor.status in AWAY:
+            await actor.host.deliver(actor.id, act)
+        else:
+            act(actor)
         return cast("ToolOutcome", await wait_leaving_slots(caller, waiter.wait))
 
     def on(self, callback: Callable[[Event], object]) -> Callable[[], None]:
@@ -171,11 +209,11 @@ class Session:
             raise InvalidConfiguration(f"a subscriber must be callable, not {callback!r}")
         actor = self._actor
         entry = _Subscriber(callback)
-        actor.subscribers = (*actor.subscribers, entry)
+        actor.subscribe(entry)
 
         def unsubscribe() -> None:
             entry.ended = True
-            actor.subscribers = tuple(other for other in actor.subscribers if other is not entry)
+            self._actor.unsubscribe(entry)
 
         return unsubscribe
 
@@ -194,8 +232,7 @@ class Session:
         Raises `InvalidConfiguration` for a number below 1.
         """
         check_seq(from_seq)
-        await trio.lowlevel.checkpoint()
-        return tuple(self._actor.log.read(from_seq))
+        return tuple(await self._actor.log.read(from_seq))
 
     def statistics(self) -> SessionStatistics:
         """Return a look at the session."""
@@ -235,6 +272,46 @@ class _Subscriber:
         return None if self.ended else self._callback(event)
 
 
+AWAY = frozenset({"passive", "unconfigured"})
+"""Statuses of an actor that takes what it is given by way of its host only."""
+
+
+async def _deliver_within(actor: SessionActor, act: Callable[[SessionActor], T], seconds: float | None) -> T:
+    """Bring a session back and act on it. Raises `ReplyTimeout` when that takes longer: then nothing has happened."""
+    with trio.move_on_after(math.inf if seconds is None else seconds):
+        return await actor.host.deliver(actor.id, act)
+    raise ReplyTimeout(
+        f"session {actor.id} did not come back into memory in time; the message was not sent",
+        session_id=actor.id,
+        phase="waking",
+        in_flight=(),
+        queued=0,
+    )
+
+
+async def _put_anywhere(actor: SessionActor, handler: Callable[..., None], *arguments: Any) -> None:
+    """Give a handler to a session, wherever it is, to end what it does; that needs no model."""
+    if actor.status not in AWAY:
+        actor.put(handler, *arguments)
+        return
+    with contextlib.suppress(SessionNotConfigured):
+        await actor.host.deliver(actor.id, lambda there: there.put(handler, *arguments))
+
+
+def _put_waiting(
+    actor: SessionActor, prompt: Any, mode: Any, caller: Caller | None
+) -> tuple[ReplyWaiter, str]:
+    waiter = ReplyWaiter(actor, caller)
+    return waiter, _put_message(actor, prompt, mode, waiter)
+
+
+def _put_call(actor: SessionActor, call: host_calls.HostCall) -> None:
+    _check_open(actor)
+    # Without handlers there is nothing to call, and the log would not remember it.
+    if actor.status != "unconfigured":
+        actor.put(host_calls.accept, call)
+
+
 def _put_message(actor: SessionActor, prompt: Any, mode: Any, waiter: Waiter | None) -> str:
     check_message(prompt, mode)
     _check_open(actor)
@@ -262,7 +339,12 @@ def check_message(prompt: Any, mode: Any) -> None:
 def _check_open(actor: SessionActor) -> None:
     """Refuse new work to a session that is gone, full, or on a host without room."""
     if actor.status != "live":
-        _refuse_status(actor)
+        refuse_status(actor)
+    if not actor.log.has_room:
+        actor.host.mailbox_refused()
+        raise JournalUnavailable(
+            f"session {actor.id}: the journal takes nothing new now; send again later", session_id=actor.id
+        )
     depth = actor.mailbox_depth
     if depth >= actor.options.mailbox_size:
         actor.host.mailbox_refused()
@@ -273,18 +355,6 @@ def _check_open(actor: SessionActor) -> None:
             f"session {actor.id} holds {depth} messages that wait, and may hold {actor.options.mailbox_size}; "
             "send again when it has taken some in",
             session_id=actor.id,
-        )
-
-
-def _refuse_status(actor: SessionActor) -> None:
-    if actor.status in ("stopping", "closed"):
-        raise SessionClosed(
-            f"session {actor.id} was disconnected; take it up again with host.resume_session()",
-            session_id=actor.id,
-        )
-    if actor.status == "failed":
-        raise SessionFailed(
-            f"session {actor.id} crashed too often and takes no more messages", session_id=actor.id
         )
 
 

@@ -10,7 +10,8 @@ class SessionStatistics:
     session_id: str
     tenant: str
     status: str
-    """`live`, `restarting`, `stopping`, `failed` or `closed`."""
+    """`live`, `passive`, `unconfigured`, `restarting`, `stopping`, `failed` or `closed`. What is said of a passive
+    session is what it was when it left memory."""
     phase: str
     """`idle`, `waiting` (for a slot), `prompt_hooks`, `model`, `tools`, `host_call` or `session_end_hook`."""
     turn_id: str | None

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from exeunt.actors.turn.actor import SessionActor
 
 
-class StreamLagged(EphemeralEvent, frozen=True, gc=False):
+class StreamLagged(EphemeralEvent, frozen=True, gc=False, tag="stream.lagged"):
     """The subscriber was too slow: events are missing here. The logged ones can be read from `from_seq` on."""
 
     type: ClassVar[str] = "stream.lagged"
@@ -24,7 +24,7 @@ class StreamLagged(EphemeralEvent, frozen=True, gc=False):
     """Events that were thrown away, ephemeral ones included."""
 
 
-class StreamReset(EphemeralEvent, frozen=True, gc=False):
+class StreamReset(EphemeralEvent, frozen=True, gc=False, tag="stream.reset"):
     """The event to go on after is not in the log; the stream begins at `from_seq`."""
 
     type: ClassVar[str] = "stream.reset"
@@ -37,12 +37,17 @@ def check_seq(from_seq: object) -> None:
         raise InvalidConfiguration(f"events are numbered from 1, so from_seq cannot be {from_seq!r}")
 
 
+READ_AT_ONCE = 1000
+"""Events of a log that a stream reads ahead: a fraction of a MiB."""
+
+
 class EventStream:
     """The events of one session, in order: an async iterator for one task, and a context manager that ends it.
 
     It begins with the logged events from the place that was asked for, if one was, and goes on with what happens.
     A buffer holds what the reader has not taken; when it is full, it is emptied, and a `StreamLagged` stands where
-    events are missing. A cancelled `__anext__` loses nothing. The iteration ends when the session leaves memory.
+    events are missing. A cancelled `__anext__` loses nothing. The iteration ends when the session
+    is disconnected or deleted, not when it leaves memory because it is idle.
     """
 
     def __init__(self, actor: "SessionActor", from_seq: int | None, after: str | None, buffer: int) -> None:
@@ -66,19 +71,21 @@ class EventStream:
         self._reset: StreamReset | None = None
         self._waiter: Waiter | None = None
         self._closed = False
+        self._after = after
+        """Id of the event to go on behind, until its place is known."""
         if after is not None:
-            self._next_seq = self._after(after)
-        actor.subscribers = (*actor.subscribers, self._take)
+            self._next_seq = 1
+        actor.subscribe(self)
 
-    def _after(self, event_id: str) -> int:
-        for event in self._actor.log.read():
+    async def _find_place(self, event_id: str) -> None:
+        for event in await self._actor.log.read():
             if event.id == event_id:
-                return event.seq + 1
+                self._next_seq = event.seq + 1
+                return
         actor = self._actor
         self._reset = StreamReset(actor.origin, actor.state.seq, actor.host.clock.wall(), 0, 1)
-        return 1
 
-    def _take(self, event: Event) -> None:
+    def __call__(self, event: Event) -> None:
         """Take one live event. Called by the session; must not wait."""
         if self._next_seq is not None and not event.ephemeral:
             return  # the reader is still in the log and will find it there
@@ -94,6 +101,12 @@ class EventStream:
         if self._waiter is not None:
             self._waiter.resolve(outcome.Value(None))
 
+    def moved(self, actor: "SessionActor") -> None:
+        """The session has left memory, and is back as *actor*, or has ended. For the host."""
+        self._actor = actor
+        if self._waiter is not None and actor.status == "closed":
+            self._waiter.resolve(outcome.Value(None))
+
     def __aiter__(self) -> Self:
         return self
 
@@ -104,7 +117,12 @@ class EventStream:
             )
         # Before an event is taken, so that a cancellation loses none.
         await trio.lowlevel.checkpoint_if_cancelled()
+        if self._after is not None:
+            await self._find_place(self._after)
+            self._after = None
         while True:
+            if self._next_seq is not None and not self._logged:
+                await self._read_on(self._next_seq)
             found = self._ready()
             if found is not None:
                 return found
@@ -116,6 +134,14 @@ class EventStream:
                 await self._waiter.wait()
             finally:
                 self._waiter = None
+
+    async def _read_on(self, from_seq: int) -> None:
+        """Read what the log has from here on, if it has anything that was not given."""
+        # While it is read more may come, which `__call__` leaves to the log; the session may come back with another.
+        while not self._logged and from_seq <= self._actor.state.seq:
+            log = self._actor.log
+            events = log.read_now(from_seq)
+            self._logged.extend(await log.read(from_seq, READ_AT_ONCE) if events is None else events)
 
     def _ready(self) -> Event | None:
         if self._missed:
@@ -131,8 +157,6 @@ class EventStream:
         if self._next_seq is not None:
             if self._buffer and self._buffer[0].seq < self._next_seq:
                 return self._buffer.popleft()  # ephemeral, and before the next logged event
-            if not self._logged:
-                self._logged.extend(self._actor.log.read(self._next_seq))
             if self._logged:
                 self._next_seq += 1
                 return self._logged.popleft()
@@ -142,7 +166,7 @@ class EventStream:
     async def aclose(self) -> None:
         """End the subscription. May be called twice, and while another task waits for an event."""
         self._closed = True
-        self._actor.subscribers = tuple(s for s in self._actor.subscribers if s != self._take)
+        self._actor.unsubscribe(self)
         if self._waiter is not None:
             self._waiter.resolve(outcome.Value(None))
 

@@ -8,7 +8,13 @@ import outcome
 
 from exeunt.actors.activities import handlers
 from exeunt.actors.callers import CALLER, Caller, would_deadlock
-from exeunt.actors.errors import InvalidConfiguration, ReplyTimeout, WouldDeadlock
+from exeunt.actors.errors import (
+    InvalidConfiguration,
+    ReplyTimeout,
+    SessionClosed,
+    SessionFailed,
+    WouldDeadlock,
+)
 from exeunt.actors.session.replies import Reply
 from exeunt.actors.turn import parking
 from exeunt.actors.turn.actor import SessionActor
@@ -116,3 +122,16 @@ def in_flight(actor: SessionActor) -> tuple[str, ...]:
     """Return the names of the tools whose calls have no outcome, in call order."""
     batch = actor.batch
     return () if batch is None else tuple(call.name for call in batch.calls if call.outcome is None)
+
+
+def refuse_status(actor: SessionActor) -> None:
+    """Raise what says that the session takes nothing more, if that is so: `SessionClosed`, `SessionFailed`."""
+    if actor.status in ("stopping", "closed"):
+        raise SessionClosed(
+            f"session {actor.id} was disconnected; take it up again with host.resume_session()",
+            session_id=actor.id,
+        )
+    if actor.status == "failed":
+        raise SessionFailed(
+            f"session {actor.id} crashed too often and takes no more messages", session_id=actor.id
+        )

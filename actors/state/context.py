@@ -18,10 +18,12 @@ from exeunt.actors.events import (
     AssistantMessage,
     ContextCleared,
     Event,
+    SessionTruncated,
     SystemMessage,
     ToolExecutionComplete,
     UserMessage,
 )
+from exeunt.actors.events.codec import SliceDecoder, encode_slices
 from exeunt.actors.models import Message, ToolCall
 
 
@@ -206,10 +208,34 @@ def fold_cleared(context: Context, event: ContextCleared) -> Context:
     return Context(context.preamble, [event], 1, event.generation, None)
 
 
+def difference(context: Context, target: Context) -> tuple[int, tuple[bytes, ...]]:
+    """Say how to come from the conversation of *context* to that of *target*, as `SessionTruncated` has it.
+
+    Returns how many of the first messages stay, and those behind them as slices of a log.
+    """
+    kept = 0
+    # The last message may be the one whose arguments a hook has changed since; equal numbers do not say that.
+    for here, there in zip(context.shared[: context.length], target.shared[: target.length], strict=False):
+        if here.seq != there.seq or here != there:
+            break
+        kept += 1
+    return kept, tuple(encode_slices(target.shared[kept : target.length]))
+
+
+def fold_truncated(context: Context, event: SessionTruncated) -> Context:
+    if context.batch is not None:
+        raise ContextError(f"truncation {event.id} stands between a tool call and its result")
+    if not 0 <= event.kept <= context.length:
+        raise ContextError(f"truncation {event.id} keeps {event.kept} of {context.length} messages")
+    kept = Context(context.preamble, context.shared, event.kept, event.generation, None)
+    return kept.appended(*SliceDecoder().decode_all(event.restored)) if event.restored else kept
+
+
 _FOLDS: dict[type[Event], Callable[[Context, Any], Context]] = {
     SystemMessage: fold_system,
     UserMessage: fold_user,
     AssistantMessage: fold_assistant,
     ToolExecutionComplete: fold_result,
     ContextCleared: fold_cleared,
+    SessionTruncated: fold_truncated,
 }

@@ -6,7 +6,7 @@ both know the same: the context, the messages that wait, the turn and the calls 
 
 from collections import deque
 from collections.abc import Callable, Iterable
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
@@ -19,6 +19,9 @@ from exeunt.actors.events import (
     Event,
     MessageAccepted,
     MessageDropped,
+    PermissionCompleted,
+    PermissionRequested,
+    SessionTruncated,
     SystemMessage,
     ToolExecutionComplete,
     ToolExecutionStart,
@@ -31,6 +34,7 @@ from exeunt.actors.state.context import (
     fold_cleared,
     fold_result,
     fold_system,
+    fold_truncated,
     fold_user,
 )
 
@@ -55,42 +59,54 @@ class SessionState:
     """The fold of a session's log. `apply` is the only way to change it."""
 
     __slots__ = (
+        "approvals",
         "call_ids",
         "clears_in_a_row",
         "context",
+        "last_id",
         "open_calls",
         "queue",
         "seq",
         "steering",
         "step",
         "turn_id",
+        "turn_steps",
     )
 
     def __init__(self) -> None:
         self.seq = 0
+        self.last_id: str | None = None
+        """Id of the last event that was replayed: what the next activation begins behind."""
         self.context = Context()
         self.queue: deque[Pending] | None = None
         """Messages that wait for a turn of their own. `None` while there are none: a deque takes 0.8 KiB."""
         self.steering: deque[Pending] | None = None
         """Messages that join the running turn before its next request."""
         self.turn_id: str | None = None
+        self.turn_steps = 0
+        """Requests of the open turn."""
         self.step: AssistantTurnStart | None = None
         self.open_calls: dict[str, ToolExecutionStart] | None = None
+        self.approvals: dict[str, str] | None = None
+        """Requests for approval that nobody has answered, by the id of the call."""
         self.clears_in_a_row = 0
         self.call_ids: list[str] | None = None
         """Ids of the calls in the context. A list: looking for one is rare work, and 8 bytes an id are little."""
 
     @classmethod
-    def replay(cls, events: Iterable[Event]) -> Self:
-        """Return the state after *events*, a log from its beginning.
+    def replay(cls, events: Iterable[Event], start: "SessionState | None" = None) -> "SessionState":
+        """Return the state after *events*: a log from its beginning, or what follows *start*, which is changed.
 
         Raises `ContextError` for a log with a gap or with an event that cannot be where it is.
         """
-        state = cls()
+        state = cls() if start is None else start
+        event = None
         for event in events:
             if event.seq != state.seq + 1:
                 raise ContextError(f"event {event.id} has number {event.seq}; {state.seq + 1} was expected")
             state.apply(event)
+        if event is not None:
+            state.last_id = event.id
         return state
 
     def apply(self, event: Event) -> None:
@@ -109,6 +125,11 @@ class SessionState:
         """Return the messages that wait: steered ones first, then the queue, each in order."""
         return [*(self.steering or ()), *(self.queue or ())]
 
+    @property
+    def at_rest(self) -> bool:
+        """Whether no turn and no call is under way, and no seed waits for its turn."""
+        return self.turn_id is None and not self.open_calls and self.context.unanswered_seed is None
+
     def summary(self) -> tuple[Any, ...]:
         """Return a value that is equal for equal states: what a test compares."""
         return (
@@ -119,7 +140,9 @@ class SessionState:
             tuple(self.steering or ()),
             self.turn_id,
             self.step,
+            self.turn_steps,
             tuple(sorted(self.open_calls or ())),
+            tuple(sorted((self.approvals or {}).items())),
             self.clears_in_a_row,
         )
 
@@ -171,11 +194,13 @@ def _user(state: SessionState, event: UserMessage) -> None:
         _leaves(state, event.message_id)
     if event.delivery in BEGINS_A_TURN:
         state.turn_id = event.turn_id
+        state.turn_steps = 0
     state.context = context
 
 
 def _step_start(state: SessionState, event: AssistantTurnStart) -> None:
     state.step = event
+    state.turn_steps = event.step + 1
 
 
 def _step_end(state: SessionState, event: AssistantTurnEnd) -> None:
@@ -220,10 +245,30 @@ def _call_end(state: SessionState, event: ToolExecutionComplete) -> None:
         state.open_calls = None
 
 
+def _approval_asked(state: SessionState, event: PermissionRequested) -> None:
+    if state.approvals is None:
+        state.approvals = {}
+    state.approvals[event.tool_call_id] = event.request_id
+
+
+def _approval_given(state: SessionState, event: PermissionCompleted) -> None:
+    if state.approvals is not None:
+        state.approvals.pop(event.tool_call_id, None)
+        state.approvals = state.approvals or None
+
+
 def _cleared(state: SessionState, event: ContextCleared) -> None:
     state.context = fold_cleared(state.context, event)
     state.clears_in_a_row = state.clears_in_a_row + 1 if event.only_clears else 0
     state.call_ids = None
+
+
+def _truncated(state: SessionState, event: SessionTruncated) -> None:
+    if state.turn_id is not None or state.open_calls:
+        raise ContextError(f"truncation {event.id} stands inside of a turn")
+    state.context = context = fold_truncated(state.context, event)
+    state.clears_in_a_row = 0
+    state.call_ids = [call.id for message in context.messages for call in message.tool_calls] or None
 
 
 FOLDS: dict[type[Event], Callable[[SessionState, Any], None]] = {
@@ -234,9 +279,12 @@ FOLDS: dict[type[Event], Callable[[SessionState, Any], None]] = {
     AssistantTurnStart: _step_start,
     AssistantMessage: _assistant,
     ToolExecutionStart: _call_start,
+    PermissionRequested: _approval_asked,
+    PermissionCompleted: _approval_given,
     ToolExecutionComplete: _call_end,
     AssistantTurnEnd: _step_end,
     TurnEnd: _turn_end,
     ContextCleared: _cleared,
+    SessionTruncated: _truncated,
 }
 """The fold of each event that changes a state. An event that is not here changes nothing but the number."""

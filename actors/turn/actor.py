@@ -25,10 +25,16 @@ from exeunt.actors.ports import Host, SessionLog
 from exeunt.actors.state import SessionState
 from exeunt.actors.state.context import Context
 from exeunt.actors.state.session_state import FOLDS
+from exeunt.actors.state.snapshot import dump
 from exeunt.actors.turn.live import Batch, Turn, Waiter
+
+SNAPSHOT_EVERY = 1000
+"""Events between two snapshots of a session's state: reading so many back takes a few milliseconds."""
 
 Handler = Callable[..., None]
 Entry = tuple[Handler, tuple[Any, ...]]
+Wakeup = tuple[Waiter, "outcome.Outcome[Any]", str | None]
+"""Who is woken, with what, and by which message's end."""
 
 
 NOBODY: dict[str, Waiter] = {}
@@ -42,15 +48,18 @@ class SessionActor:
     """
 
     __slots__ = (
+        "__weakref__",
         "_collected",
         "_continue",
         "_continuing",
         "_draining",
         "_ephemeral",
         "_inbox",
+        "_kept",
         "_objects",
         "_persisted",
         "_starts",
+        "_unshown",
         "_wakeups",
         "_wall",
         "active",
@@ -75,6 +84,7 @@ class SessionActor:
         "stop_reason",
         "stop_waiters",
         "subscribers",
+        "successor",
         "turn",
         "waiters",
     )
@@ -87,7 +97,10 @@ class SessionActor:
         self.state = SessionState()
         self.origin = Origin.fresh()
         self.status = "live"
-        """`live`, `restarting`, `stopping`, `failed` or `closed`."""
+        """`live`, `passive` (has left memory), `unconfigured` (takes messages, and cannot answer them), `restarting`,
+        `stopping`, `failed` or `closed`."""
+        self.successor: SessionActor | None = None
+        """The actor that came back after this one had left memory."""
         self.epoch = 0
         """Restarts of this activation."""
         self.turn: Turn | None = None
@@ -123,9 +136,13 @@ class SessionActor:
         self._wall = host.clock.wall
         self._collected: list[Event] | None = None
         self._persisted: list[Event] | None = None
-        self._wakeups: list[tuple[Waiter, outcome.Outcome[Any], str | None]] | None = None
+        self._wakeups: list[Wakeup] | None = None
+        self._kept = 0
+        """Generation of the last snapshot."""
         """With the message to which it is the reply."""
         self._starts: list[Activity] | None = None
+        self._unshown: deque[tuple[list[Event] | None, list[Wakeup] | None]] | None = None
+        """What waits, with `durability="strict"`, until it is durable."""
         self._continuing = False
         self._continue: Activity | None = None
         self._ephemeral = 0
@@ -153,6 +170,29 @@ class SessionActor:
         return (
             self.turn is None and self.host_batch is None and self.aftermath is None and self.status == "live"
         )
+
+    @property
+    def quiescent(self) -> bool:
+        """Whether it could leave memory: nothing runs, nothing waits, nobody waits for it."""
+        if not self.free or self.active or self.mailbox_depth or self.waiters:
+            return False
+        # A handler that has not come back will talk to this actor.
+        return not any(activity.actor is self for activity in self.host.fenced)
+
+    def leave(self) -> None:
+        """It leaves memory, to come back as another actor; handles that have this one ask for that."""
+        self.status = "passive"
+        state = self.state
+        # The figures stay, for the handles that ask for them; what they count goes.
+        state.context = Context(generation=state.context.generation, length=state.context.conversation_length)
+        state.call_ids = None
+
+    def here(self) -> "SessionActor":
+        """Return the actor that has the session now: this one, or the last that came back after it had left."""
+        actor = self
+        while actor.successor is not None:
+            actor = actor.successor
+        return actor
 
     @property
     def batch(self) -> Batch | None:
@@ -322,6 +362,22 @@ class SessionActor:
         self._collected = self._persisted = self._wakeups = self._starts = None
         return others
 
+    def subscribe(self, subscriber: Callable[[Event], object]) -> None:
+        """Tell *subscriber* of every event from now on; also when the session has left memory and is back."""
+        self.subscribers = (*self.subscribers, subscriber)
+        if self.status == "passive":
+            self.host.keep(self)
+
+    def unsubscribe(self, subscriber: Callable[[Event], object]) -> None:
+        """End a subscription; ending it again does nothing."""
+        self.subscribers = tuple(other for other in self.subscribers if other is not subscriber)
+        if self.status == "passive":
+            self.host.keep(self)
+
+    def restored(self) -> None:
+        """The state was made anew: what is kept of it is as new."""
+        self._kept = self.state.context.generation
+
     def put_back(self, entry: Entry) -> None:
         """Queue *entry* as the next one."""
         if self._inbox is None:
@@ -340,13 +396,15 @@ class SessionActor:
 
     def apply(self) -> None:
         """Log and show what was collected, wake who waits, run what was started. For `put` and the recovery."""
-        if self._collected is not None:
-            self._publish(self._collected)
-        wakeups, starts = self._wakeups, self._starts
+        events, wakeups, starts = self._collected, self._wakeups, self._starts
+        if events is not None:
+            self._write(events)
         if wakeups is not None:
             self._wakeups = None
-            for waiter, result, _ in wakeups:
-                waiter.resolve(result)
+        if self._unshown or (self.options.durability == "strict" and self.log.durable_seq < self.state.seq):
+            self._show_later(events, wakeups)
+        else:
+            self._show(events, wakeups)
         if starts is not None:
             self._starts = None
             for activity in starts:
@@ -355,23 +413,62 @@ class SessionActor:
                 else:
                     self.host.workers.run(activity)
 
-    def _publish(self, events: list[Event]) -> None:
+    def _write(self, events: list[Event]) -> None:
         persisted = self._persisted
         self._collected = None
-        if persisted is not None:
-            self._persisted = None
-            self.log.append(persisted)
-        for observer in self.host.observers:
-            try:
-                observer(self.id, events)
-            except Exception as error:  # noqa: BLE001 - an observer is not part of the session
-                self.host.subscriber_failed(self.id, observer, error)
-        for subscriber in self.subscribers:
-            for event in events:
+        if persisted is None:
+            return
+        self._persisted = None
+        self.log.append(persisted)
+        if self.log.outlives_process:
+            self._keep_snapshot(persisted)
+
+    def _keep_snapshot(self, persisted: list[Event]) -> None:
+        """Keep the state now and then, and after a clear, where it is small and all that was before is past."""
+        last, generation = persisted[-1], self.state.context.generation
+        if generation != self._kept or last.seq // SNAPSHOT_EVERY != (persisted[0].seq - 1) // SNAPSHOT_EVERY:
+            self._kept = generation
+            self.log.snapshot(last.seq, dump(self.state, last.id))
+
+    def _show_later(self, events: list[Event] | None, wakeups: list[Wakeup] | None) -> None:
+        if self._unshown is None:
+            self._unshown = deque()
+        self._unshown.append((events, wakeups))
+        self.log.when_durable(self.state.seq, self._show_next)
+
+    def _show_next(self) -> None:
+        if self._unshown:
+            # One for each time that this is called, so that the order stands whatever the subscribers do.
+            self._show(*self._unshown.popleft())
+            self._unshown = self._unshown or None
+
+    def drop_unshown(self) -> list[Waiter]:
+        """Show nothing of what cannot become durable any more; return whom it would have woken."""
+        unshown, self._unshown = self._unshown, None
+        return [waiter for _, wakeups in unshown or () for waiter, _, _ in wakeups or ()]
+
+    def wake_now(self) -> None:
+        """Wake whom a handler wanted to wake, without the log. For the recovery."""
+        wakeups, self._wakeups = self._wakeups, None
+        self._show(None, wakeups)
+
+    def _show(self, events: list[Event] | None, wakeups: list[Wakeup] | None) -> None:
+        """Tell everybody what has happened, and who waited for it."""
+        if events is not None:
+            for observer in self.host.observers:
                 try:
-                    subscriber(event)
-                except Exception as error:  # noqa: BLE001 - nor is a subscriber
-                    self.host.subscriber_failed(self.id, subscriber, error)
+                    observer(self.id, events)
+                except Exception as error:  # noqa: BLE001 - an observer is not part of the session
+                    self.host.subscriber_failed(self.id, observer, error)
+            for subscriber in self.subscribers:
+                for event in events:
+                    try:
+                        subscriber(event)
+                    except Exception as error:  # noqa: BLE001 - nor is a subscriber
+                        self.host.subscriber_failed(self.id, subscriber, error)
+        if wakeups is not None:
+            for waiter, result, _ in wakeups:
+                waiter.resolve(result)
 
 
 def _record(actor: SessionActor, event: type[Event], payload: tuple[Any, ...]) -> None:

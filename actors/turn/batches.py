@@ -22,6 +22,10 @@ from exeunt.actors.turn.live import Batch, Turn
 
 NOT_STARTED = CallEnd(Outcome.CANCELLED, INTERRUPTED_TEXT, "cancelled before it was started")
 
+UNKNOWN_OUTCOME = "the session's actor or process ended; what the tool did is unknown"
+
+INTERRUPTED = CallEnd(Outcome.INTERRUPTED, INTERRUPTED_TEXT, UNKNOWN_OUTCOME)
+
 
 def open_batch(
     actor: SessionActor, turn: Turn, message_id: str | None, content: str, answer: ModelResponse
@@ -43,7 +47,7 @@ def emit_start(actor: SessionActor, call: Call) -> None:
     tool = call.tool
     turn_id = None if call.turn is None else call.turn.turn_id
     idempotent = tool is not None and tool.idempotent
-    actor.emit(
+    call.start = actor.emit(
         ToolExecutionStart,
         call.call.id,
         call.name,
@@ -211,7 +215,7 @@ def cancel_open(actor: SessionActor, batch: Batch, cause: str, spare: Any = ()) 
         if call.started:
             call.cancel(cause)
         else:
-            record(actor, call, NOT_STARTED)
+            record(actor, call, INTERRUPTED if call.again else NOT_STARTED)
 
 
 Call.settle = call_settled

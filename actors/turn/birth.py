@@ -2,10 +2,9 @@
 
 import attrs
 
-from exeunt.actors.events import Origin, SessionResume, SessionStart, SystemMessage
+from exeunt.actors.events import SessionIdle, SessionResume, SessionStart, SystemMessage
 from exeunt.actors.options import SessionOptions
-from exeunt.actors.state import SessionState
-from exeunt.actors.turn import recovery, turns
+from exeunt.actors.turn import recovery, resumption, turns
 from exeunt.actors.turn.actor import SessionActor
 
 
@@ -16,26 +15,49 @@ def begin(actor: SessionActor) -> None:
     _emit_preamble(actor)
 
 
-def load(actor: SessionActor) -> None:
-    """Make the state of a new activation from the log. Not a handler: runs before the actor has a mailbox."""
-    events = actor.log.read()
-    actor.state = SessionState.replay(events)
-    actor.origin = Origin.fresh(events[-1].id if events else None, actor.state.seq + 1)
-    actor.resumed = True
+async def load(actor: SessionActor) -> None:
+    """Make the state of a new activation from the log. Not a handler: runs before the actor has a mailbox.
+
+    Raises `JournalError`, `ContextError` for a log that is damaged.
+    """
+    snapshot, events = await actor.log.load()
+    recovery.rebuild(actor, snapshot, events)
 
 
 def take_up(actor: SessionActor, continue_pending_work: bool) -> None:
     """Log that the session goes on; close what the log shows as open; go on with what waits if asked."""
     actor.emit(SessionResume, actor.state.seq, continue_pending_work)
     _emit_preamble(actor)
+    if continue_pending_work and actor.state.turn_id is not None:
+        resumption.close_host_calls(actor)
+        resumption.revive(actor)
+        return
+    was_at_work = actor.state.turn_id is not None
     recovery.close_open_work(actor, None)
     if continue_pending_work:
-        seed = actor.context.unanswered_seed
-        if seed is not None:
-            turns.begin_seeded(actor, seed, None)
-        else:
-            actor.active = actor.state.waiting > 0
-            turns.begin_next(actor)
+        _go_on(actor)
+    elif was_at_work and not actor.state.waiting:
+        actor.emit(SessionIdle)
+
+
+def _go_on(actor: SessionActor) -> None:
+    seed = actor.context.unanswered_seed
+    if seed is not None:
+        turns.begin_seeded(actor, seed, None)
+    else:
+        actor.active = actor.state.waiting > 0
+        turns.begin_next(actor)
+
+
+def come_back(actor: SessionActor, continue_pending_work: bool) -> None:
+    """Go on where the session has left memory; take it up where another host has been at work since."""
+    if actor.state.turn_id is not None or actor.state.open_calls:
+        actor.resumed = True
+        take_up(actor, continue_pending_work)
+        return
+    _emit_preamble(actor)
+    if continue_pending_work:
+        _go_on(actor)
 
 
 def reconfigure(actor: SessionActor, options: SessionOptions) -> None:

@@ -6,16 +6,17 @@ told. Queue and subscribers stay. The entry that raised is tried again after the
 """
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import outcome
 
 from exeunt.actors.activities.call_end import INTERRUPTED_TEXT
-from exeunt.actors.errors import SessionFailed, TurnInterrupted
+from exeunt.actors.errors import JournalError, SessionFailed, SessionOwnedElsewhere, TurnInterrupted
 from exeunt.actors.events import (
     AssistantTurnEnd,
-    AssistantTurnStart,
     DeadLetter,
+    Event,
     MessageAccepted,
     MessageDropped,
     Origin,
@@ -24,6 +25,7 @@ from exeunt.actors.events import (
     SessionRestarted,
     SessionWarning,
     ToolExecutionComplete,
+    ToolExecutionStart,
     TurnEnd,
 )
 from exeunt.actors.events import (
@@ -32,7 +34,8 @@ from exeunt.actors.events import (
 from exeunt.actors.outcomes import Outcome, TurnEndReason
 from exeunt.actors.session.replies import AbortReceipt
 from exeunt.actors.state import SessionState
-from exeunt.actors.turn import aborts, clears, host_calls, parking, turns
+from exeunt.actors.state.snapshot import load as load_state
+from exeunt.actors.turn import aborts, batches, clears, host_calls, parking, turns
 from exeunt.actors.turn.actor import Entry, SessionActor, fault
 from exeunt.actors.turn.live import Batch, Turn, Waiter
 
@@ -42,7 +45,7 @@ logger = logging.getLogger("exeunt.actors")
 class Wreck:
     """What was alive in the actor when it crashed."""
 
-    __slots__ = ("cause", "clear", "host_batch", "lost", "stopping", "turn")
+    __slots__ = ("cause", "clear", "host_batch", "loaded", "lost", "stopping", "turn")
 
     def __init__(self, actor: SessionActor, cause: Exception, lost: list[Waiter]) -> None:
         self.cause = cause
@@ -51,6 +54,8 @@ class Wreck:
         self.clear: clears.StagedClear | None = actor.clear
         self.lost: list[Waiter] = []
         """Whom the handler that raised would have woken: what it had to say is void, and they wait for it."""
+        self.loaded: tuple[bytes | None, Sequence[Event]] = (None, ())
+        """What the log says: a snapshot, and the events behind it."""
         self.stopping = actor.status in ("stopping", "closed")
         for waiter in lost:
             if isinstance(waiter, clears.StagedClear):
@@ -95,7 +100,8 @@ def crashed(
         actor.put_back(entry)
     delay = actor.host.supervision.crashed(actor, cause)
     if delay is None:
-        _give_up(actor, wreck, again)
+        actor.restart = GivingUp(actor, wreck, again)
+        actor.restart.expire()
     else:
         actor.restart = Restart(actor, wreck)
         actor.host.timers.start(delay, actor.restart)
@@ -103,12 +109,17 @@ def crashed(
 
 def abandon(actor: SessionActor) -> None:
     """The host ends before the actor could start again: give it up, and tell whoever waits."""
-    if actor.restart is not None:
-        _give_up(actor, actor.restart.wreck, False)
+    if isinstance(actor.restart, Restart):
+        actor.restart = GivingUp(actor, actor.restart.wreck, False)
+        actor.restart.expire()
 
 
-class Restart:
-    """The restart of one actor, when its back-off is over."""
+LOAD_AGAIN = 1.0
+"""Seconds until a log that could not be read is read again: the journal itself tries more often to come back."""
+
+
+class _AfterLoading:
+    """Something that an actor does once it has read its log."""
 
     __slots__ = ("actor", "wreck")
 
@@ -117,10 +128,56 @@ class Restart:
         self.wreck = wreck
 
     def expire(self) -> None:
-        """Build the actor anew and go on. For the timers."""
-        actor = self.actor
-        if actor.restart is not self:
+        """Read the log and go on; at once, where that takes no waiting. For the timers."""
+        if self.actor.restart is not self:
             return
+        events = self.actor.log.read_now()
+        if events is None:
+            self.actor.host.spawn(self._load)
+        else:
+            self.wreck.loaded = (None, events)
+            self.go_on()
+
+    async def _load(self) -> None:
+        actor = self.actor
+        try:
+            self.wreck.loaded = await actor.log.load()
+        except SessionOwnedElsewhere:
+            return  # The journal has told the actor, which is gone.
+        except JournalError:
+            logger.exception("session %s: its log cannot be read", actor.id)
+            actor.host.timers.start(LOAD_AGAIN, self)
+            return
+        if actor.restart is self:
+            self.go_on()
+
+    def go_on(self) -> None:
+        """Do it."""
+        raise NotImplementedError
+
+
+class GivingUp(_AfterLoading):
+    """The end of an actor that crashed too often."""
+
+    __slots__ = ("again",)
+
+    def __init__(self, actor: SessionActor, wreck: Wreck, again: bool) -> None:
+        super().__init__(actor, wreck)
+        self.again = again
+
+    def go_on(self) -> None:
+        """End every message and tell every waiter."""
+        _give_up(self.actor, self.wreck, self.again)
+
+
+class Restart(_AfterLoading):
+    """The restart of one actor, when its back-off is over."""
+
+    __slots__ = ()
+
+    def go_on(self) -> None:
+        """Build the actor anew and go on."""
+        actor = self.actor
         actor.restart = None
         actor.status = "stopping" if self.wreck.stopping else "live"
         actor.put_back((recover, (self.wreck,)))
@@ -149,19 +206,19 @@ def _fence_all(actor: SessionActor, at_work: set[Turn | None], batches: set[Batc
                 activity.scope.cancel()
 
 
-def _rebuild(actor: SessionActor) -> None:
-    """Make the state from the log again, under a new identity for ids."""
-    events = actor.log.read()
-    actor.state = SessionState.replay(events)
-    parent = events[-1].id if events else None
-    actor.origin = Origin.fresh(parent, actor.state.seq + 1)
+def rebuild(actor: SessionActor, snapshot: bytes | None, events: Sequence[Event]) -> None:
+    """Make the state from a snapshot and the events behind it, under a new identity for ids."""
+    start = None if snapshot is None else load_state(snapshot)
+    actor.state = SessionState.replay(events, start)
+    actor.origin = Origin.fresh(actor.state.last_id, actor.state.seq + 1)
+    actor.restored()
 
 
 def recover(actor: SessionActor, wreck: Wreck) -> None:
     """Make the state from the log, close what that shows as open, and tell the waiters."""
-    _rebuild(actor)
+    rebuild(actor, *wreck.loaded)
     actor.emit(SessionRestarted, actor.epoch, f"{type(wreck.cause).__name__}: {wreck.cause}")
-    close_open_work(actor, wreck.turn, wreck.host_batch)
+    close_open_work(actor, wreck.turn)
     if wreck.clear is not None:
         clears.interrupted(actor, wreck.clear)
     text = "the session's actor was restarted in the middle of the turn"
@@ -183,39 +240,44 @@ def _go_on(actor: SessionActor, wreck: Wreck) -> None:
         actor.wake(waiter, outcome.Error(error))
 
 
-def close_open_work(actor: SessionActor, turn: Turn | None, host_batch: Batch | None = None) -> None:
+def close_open_work(actor: SessionActor, turn: Turn | None) -> None:
     """Give every open call, step and turn of the log its end: `interrupted`."""
     state = actor.state
-    for batch in (None if turn is None else turn.batch, host_batch):
-        for call in () if batch is None else batch.calls:
-            if call.asking is not None:
-                actor.emit(PermissionCompleted, call.asking, call.call.id, "cancelled")
-    now = actor.host.clock.wall()
     for start in list((state.open_calls or {}).values()):
-        actor.emit(
-            ToolExecutionComplete,
-            start.tool_call_id,
-            start.tool_name,
-            Outcome.INTERRUPTED,
-            INTERRUPTED_TEXT,
-            start.turn_id,
-            max(0.0, now - start.time),
-            start.terminal,
-            "the session's actor or process ended; what the tool did is unknown",
-        )
+        emit_interrupted(actor, start)
     step = state.step
     if step is not None:
         actor.emit(AssistantTurnEnd, step.turn_id, step.step)
     if state.turn_id is not None:
-        steps = sum(
-            isinstance(event, AssistantTurnStart) and event.turn_id == state.turn_id
-            for event in actor.log.read()
-        )
+        steps = state.turn_steps
         duration = 0.0 if turn is None else actor.host.clock.now() - turn.started
         generation = state.context.generation
         reason = TurnEndReason.INTERRUPTED
         actor.emit(TurnEnd, state.turn_id, reason, generation, steps, duration)
         actor.last_reason = reason
+
+
+def withdraw_approval(actor: SessionActor, call_id: str) -> None:
+    """End the request for approval that the log shows as open, if there is one: who was asked is gone."""
+    asking = (actor.state.approvals or {}).get(call_id)
+    if asking is not None:
+        actor.emit(PermissionCompleted, asking, call_id, "cancelled")
+
+
+def emit_interrupted(actor: SessionActor, start: ToolExecutionStart) -> None:
+    """End a call that the log shows as open."""
+    withdraw_approval(actor, start.tool_call_id)
+    actor.emit(
+        ToolExecutionComplete,
+        start.tool_call_id,
+        start.tool_name,
+        Outcome.INTERRUPTED,
+        INTERRUPTED_TEXT,
+        start.turn_id,
+        max(0.0, actor.host.clock.wall() - start.time),
+        start.terminal,
+        batches.UNKNOWN_OUTCOME,
+    )
 
 
 def _tell(actor: SessionActor, wreck: Wreck, error: Exception) -> None:
@@ -245,8 +307,8 @@ def _give_up(actor: SessionActor, wreck: Wreck, again: bool) -> None:
     actor.restart = None
     entries = actor.take_inbox()
     try:
-        _rebuild(actor)
-        close_open_work(actor, wreck.turn, wreck.host_batch)
+        rebuild(actor, *wreck.loaded)
+        close_open_work(actor, wreck.turn)
         if wreck.clear is not None:
             clears.interrupted(actor, wreck.clear)
         for position, entry in enumerate(entries):
@@ -263,7 +325,7 @@ def _give_up(actor: SessionActor, wreck: Wreck, again: bool) -> None:
         # The log itself may be what fails. The waiters are told all the same.
         logger.exception("session %s: its failure could not be logged", actor.id)
         wreck.lost.extend(actor.discard())
-        _forget_unlogged(actor)
+        _forget_unlogged(actor, wreck)
         actor.status = "failed"
         for entry in entries:
             actor.emit(DeadLetter, _name(entry), "session_failed")
@@ -277,10 +339,36 @@ def _give_up(actor: SessionActor, wreck: Wreck, again: bool) -> None:
     actor.host.supervision.ended(actor)
 
 
-def _forget_unlogged(actor: SessionActor) -> None:
+def lose(actor: SessionActor, error: Exception) -> None:
+    """The log takes nothing more, because another host has the session: leave without a word in it.
+
+    Not a handler: the journal calls it, in the loop, when no handler runs.
+    """
+    logger.warning("session %s leaves memory: %s", actor.id, error)
+    wreck = Wreck(actor, error, [])
+    _fence_all(actor, {actor.turn}, {actor.host_batch})
+    entries = actor.take_inbox()
+    wreck.lost.extend(actor.discard())
+    wreck.lost.extend(actor.drop_unshown())
+    actor.turn = actor.host_batch = actor.aftermath = actor.clear = actor.restart = None
+    actor.status = "closed"
+    if wreck.turn is not None and wreck.turn.abort_waiters:
+        aborts.answer(actor, wreck.turn)
+    if wreck.clear is not None:
+        actor.wake(wreck.clear, outcome.Error(error))
+    if wreck.host_batch is not None and wreck.host_batch.host_call is not None:
+        actor.wake(wreck.host_batch.host_call.waiter, outcome.Error(error))
+    _wake_all(actor, entries, error)
+    for waiter in wreck.lost:
+        actor.wake(waiter, outcome.Error(error))
+    actor.wake_now()
+    actor.host.supervision.ended(actor)
+
+
+def _forget_unlogged(actor: SessionActor, wreck: Wreck) -> None:
     """Know no more than the log tells, where that can be read."""
     try:
-        _rebuild(actor)
+        rebuild(actor, *wreck.loaded)
     except Exception:
         logger.exception("session %s: its log could not be read", actor.id)
 

@@ -48,6 +48,11 @@ def accept(actor: SessionActor, message_id: str, prompt: str, mode: str, waiter:
     begin_next(actor, delivery)
 
 
+def reached(actor: SessionActor, waiter: Waiter) -> None:
+    """Everything that was put before has been handled."""
+    actor.wake(waiter, outcome.Value(None))
+
+
 def begin_next(actor: SessionActor, delivery: str = "queued") -> None:
     """Begin what comes next: a call of the host or a turn, whichever came first; else the session is idle."""
     if not actor.free:

@@ -1,7 +1,8 @@
 """The command `exeunt`.
 
-Reading order: `app` (the commands and their options), then a file or folder for each: `doctor`, `chat`; what
-`exeunt demo` plays is `exeunt.demo`. A command imports what it needs when it runs, so that `exeunt --help` is quick.
+Reading order: `app` and `sessions_app` (the commands and their options), `running`, then a file or folder for each:
+`doctor`, `chat`, `sessions`; what `exeunt demo` plays is `exeunt.demo`. A command imports what it needs when it runs,
+so that `exeunt --help` is quick.
 """
 
 import sys

@@ -1,14 +1,13 @@
 """The commands and their options. What they do is imported when they run."""
 
-import gc
-from collections.abc import Awaitable, Callable
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, NoReturn, cast
+from typing import Annotated
 
 import typer
 
-from exeunt.tuning import GC_THRESHOLDS
+from exeunt.cli import sessions_app
+from exeunt.cli.running import run
 
 MOST_SESSIONS = 100_000
 """More than two cores can play in the time that the demo may take."""
@@ -22,6 +21,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+app.add_typer(sessions_app.app, name="sessions")
 
 
 def _default(text: str) -> str:
@@ -58,13 +59,18 @@ def demo(
             min=0, max=65_535, metavar="N", help=f"Port for the metrics. {_default('9464, or a free one')}"
         ),
     ] = None,
+    journal: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help=f"Where the logs go. {_default('SQLite, a temporary file')}"),
+    ] = None,
     leave: Annotated[bool, typer.Option("--exit", metavar="", help="Leave after the report.")] = False,
 ) -> None:
     """See a host at work; needs no model, no key and no network.
 
     Thousands of sessions at once talk with a scripted model.
     Tools succeed, fail, time out and are denied; contexts are cleared;
-    turns are steered and aborted; two actors crash.
+    turns are steered and aborted; two actors crash. In a second act a
+    process with sessions of its own is killed, and another takes them up.
 
     After half a minute a report says how it ended and whether each promise
     was kept (status 1 if not). On a terminal, the metrics can then be scraped
@@ -74,11 +80,12 @@ def demo(
 
     from exeunt.demo import DemoOptions, run_demo
 
-    chosen = DemoOptions(sessions=sessions, seed=seed, port=port, leave=leave)
-    _run(run_demo, chosen, Console())
+    chosen = DemoOptions(sessions=sessions, seed=seed, port=port, journal=journal, leave=leave)
+    run(run_demo, chosen, Console())
 
 
 _MODEL = "Which model"
+_KEPT = "Which session"
 
 
 @app.command()
@@ -110,6 +117,18 @@ def chat(
         ),
     ] = None,
     system: Annotated[str | None, typer.Option(metavar="TEXT", help="The system message.")] = None,
+    resume: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Go on with this session.", rich_help_panel=_KEPT),
+    ] = None,
+    journal: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help=f"Where sessions are kept; memory: keeps none. {_default('a file of yours')}",
+            rich_help_panel=_KEPT,
+        ),
+    ] = None,
 ) -> None:
     """Talk with a model.
 
@@ -118,6 +137,8 @@ def chat(
     Each line is a message; one that is typed during an answer steers it.
     /clear PROMPT starts a new context, /help lists the other commands.
     Ctrl-C aborts the answer, a second one leaves.
+
+    Sessions are kept, and can be taken up again: exeunt sessions lists them.
 
     Lines may also come through a pipe: the answers go to the standard output,
     and the status is 1 if a message got none.
@@ -129,7 +150,7 @@ def chat(
     except WrongChoice as wrong:
         typer.echo(f"exeunt chat: {wrong}", err=True)
         raise typer.Exit(WRONG_USAGE) from None
-    _run(run_chat, source, system)
+    run(run_chat, source, system, journal, resume)
 
 
 @app.command()
@@ -142,28 +163,4 @@ def doctor(
     """
     from exeunt.cli.doctor import run_doctor
 
-    _run(run_doctor, as_json)
-
-
-def _run(command: Callable[..., Awaitable[int]], *arguments: Any) -> NoReturn:
-    """Run *command* in trio; exit with the status that it returns. Raises what it raises, out of its groups."""
-    import trio
-
-    gc.set_threshold(*GC_THRESHOLDS)
-    try:
-        status = trio.run(command, *arguments)
-    except BaseExceptionGroup as group:
-        raise _lone(group) from None
-    raise typer.Exit(status)
-
-
-def _lone(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the one error of *group*, or the group if it has several."""
-    if len(group.exceptions) != 1:
-        return group
-    error = group.exceptions[0]
-    return (
-        _lone(cast("BaseExceptionGroup[BaseException]", error))
-        if isinstance(error, BaseExceptionGroup)
-        else error
-    )
+    run(run_doctor, as_json)

@@ -228,6 +228,11 @@ class SessionStream:
         # Ids are unique within a context: the next one may use them again.
         self.settled_calls.clear()
 
+    def _truncated(self, event: events.SessionTruncated) -> Iterator[str]:
+        if self.turn_id is not None or self.open_calls or self.seed_due:
+            yield "context truncated inside of a turn"
+        self.settled_calls.clear()
+
     def _taken_up(self, _: events.Event) -> Iterator[str]:
         # A resumed session may leave the seed of a clear unanswered, and may say that it is idle.
         self.seed_due = False
@@ -258,6 +263,7 @@ class SessionStream:
         "tool.execution_complete": _call_settled,
         "turn.end": _turn_ended,
         "session.context_cleared": _cleared,
+        "session.truncated": _truncated,
         "session.resume": _taken_up,
         "session.restarted": _taken_up,
         "session.failed": _left,

@@ -61,15 +61,15 @@ async def checked_host(*, settled: bool = True, **keywords: Any) -> AsyncGenerat
         yield host
         if settled:
             invariants.verify()
-            check_live_state(host)
+            await check_live_state(host)
     invariants.verify(settled=settled)
     check_metrics(host, ledger)
 
 
-def check_live_state(host: SessionHost) -> None:
+async def check_live_state(host: SessionHost) -> None:
     """Raise `InvariantViolation` for a session whose state is not the fold of its log."""
     for actor in host.actors():
-        replayed = SessionState.replay(actor.log.read())
+        replayed = SessionState.replay(await actor.log.read())
         if replayed.summary() != actor.state.summary():
             raise InvariantViolation(
                 f"session {actor.id}: the live state\n  {actor.state.summary()}\nis not what its log tells\n"

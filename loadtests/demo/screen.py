@@ -11,6 +11,7 @@ from rich.text import Text
 
 from exeunt import Outcome, TurnEndReason
 from exeunt.demo.performance import Performance
+from exeunt.demo.second_act import SecondAct
 from exeunt.demo.tally import Tally, percentile
 from exeunt.demo.verdict import Promise
 
@@ -54,12 +55,20 @@ def progress_line(performance: Performance) -> str:
     )
 
 
-def print_report(console: Console, performance: Performance, promises: Sequence[Promise]) -> None:
+def print_report(
+    console: Console,
+    performance: Performance,
+    promises: Sequence[Promise],
+    second_act: SecondAct | None = None,
+) -> None:
     """Print the tables of the end; 80 columns hold them."""
     below = Table.grid(padding=(0, 3, 0, 0))
     below.add_row(Group(_times(performance), Text(), _actors(performance)), _messages(performance))
     console.print()
-    for part in (_all_counts(performance.tally), below, _promises(promises)):
+    parts: list[RenderableType] = [_all_counts(performance.tally), below]
+    if second_act is not None:
+        parts.append(_second_act(second_act))
+    for part in (*parts, _promises(promises)):
         console.print(Padding(part, (0, 0, 1, 1)))
 
 
@@ -126,6 +135,13 @@ def _messages(performance: Performance) -> Table:
         table.add_row("still under way", f"{tally.open:,}")
     table.add_row(Text("lost", "bold"), Text(f"{lost:,}", BAD if lost else f"bold {GOOD}"))
     table.add_row(Text("of these steered", "dim"), Text(f"{tally.steered:,}", "dim"))
+    return table
+
+
+def _second_act(act: SecondAct) -> Table:
+    table = _table("second act", "acknowledged", "calls cut off", "lost messages", "run twice")
+    bad = [Text(f"{count:,}", BAD if count else f"bold {GOOD}") for count in (act.lost, act.twice)]
+    table.add_row("killed, then resumed", f"{act.acknowledged:,}", f"{act.cut_off:,}", *bad)
     return table
 
 

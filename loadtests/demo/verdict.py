@@ -1,11 +1,12 @@
 """Were all promises kept?"""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 import attrs
 
 from exeunt import InvariantViolation
 from exeunt.demo.performance import LONGEST_RUN, Performance
+from exeunt.demo.second_act import SecondAct
 from exeunt.testing.checked_host import check_live_state, check_metrics
 
 SHOWN = 600
@@ -22,7 +23,9 @@ class Promise:
     """What is wrong, where something is."""
 
 
-def judge(performance: Performance, *, stopped: bool = False) -> list[Promise]:
+async def judge(
+    performance: Performance, second_act: SecondAct | None = None, *, stopped: bool = False
+) -> list[Promise]:
     """Check what a host promises. Call it when the run has ended; it takes about a second for 2,000 sessions.
 
     With *stopped*, somebody ended the run: what was under way then counts as kept.
@@ -41,7 +44,7 @@ def judge(performance: Performance, *, stopped: bool = False) -> list[Promise]:
             *_passes(lambda: performance.invariants.verify(settled=not stopped)),
         ),
         Promise("every request had a result for each call", *_passes(_verify_model(performance))),
-        Promise("live contexts are what the logs tell", *_passes(lambda: check_live_state(host))),
+        Promise("live contexts are what the logs tell", *await _holds(check_live_state(host))),
         Promise("counters add up with events", *_passes(lambda: check_metrics(host, performance.ledger))),
         Promise(
             "each crash was one restart, and hurt no other session",
@@ -49,6 +52,14 @@ def judge(performance: Performance, *, stopped: bool = False) -> list[Promise]:
             f"{crashes} crashes, {restarts} restarts, {failed} sessions failed",
         ),
     ]
+    if second_act is not None:
+        promises.append(
+            Promise(
+                "a worker killed by SIGKILL and resumed lost nothing, ran nothing twice",
+                second_act.kept,
+                second_act.details,
+            )
+        )
     if not performance.complete and not stopped:
         promises.insert(0, Promise(f"all guests left within {LONGEST_RUN:g} s", kept=False))
     return promises
@@ -62,6 +73,18 @@ def _passes(check: Callable[[], None]) -> tuple[bool, str]:
     try:
         check()
     except InvariantViolation as violation:
-        text = str(violation)
-        return False, text if len(text) <= SHOWN else f"{text[:SHOWN]} ..."
+        return False, _shortened(violation)
     return True, ""
+
+
+async def _holds(check: Awaitable[None]) -> tuple[bool, str]:
+    try:
+        await check
+    except InvariantViolation as violation:
+        return False, _shortened(violation)
+    return True, ""
+
+
+def _shortened(violation: InvariantViolation) -> str:
+    text = str(violation)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]} ..."

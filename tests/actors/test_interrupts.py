@@ -52,7 +52,7 @@ def is_interrupt(error: BaseException) -> bool:
 
 
 def logged(journal: MemoryJournal) -> list[Event]:
-    return [*trio.run(journal.open, "one").read()]
+    return [*trio.run(journal.open, "one").events]
 
 
 @pytest.mark.parametrize("event_type", [AssistantTurnStart, ToolExecutionStart])

@@ -1,11 +1,14 @@
 """The command as a process of its own: in a pipe, and at a terminal that a test types on."""
 
+import atexit
 import contextlib
+import functools
 import os
 import re
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,6 +27,14 @@ LONGEST = 40.0
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 
 
+@functools.cache
+def data_folder() -> str:
+    """A folder for what programs of tests keep, instead of the one of whoever runs them."""
+    folder = tempfile.TemporaryDirectory(prefix="exeunt-tests-")
+    atexit.register(folder.cleanup)
+    return folder.name
+
+
 def environment(**changes: str) -> dict[str, str]:
     """Return an environment without what would colour, size or configure the output."""
     left_out = {
@@ -40,7 +51,7 @@ def environment(**changes: str) -> dict[str, str]:
         for name, value in os.environ.items()
         if name not in left_out and not name.lower().endswith("_proxy")
     }
-    return {**kept, "TERM": "xterm-256color", "PYTHONUTF8": "1", **changes}
+    return {**kept, "XDG_DATA_HOME": data_folder(), "TERM": "xterm-256color", "PYTHONUTF8": "1", **changes}
 
 
 async def run(

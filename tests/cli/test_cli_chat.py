@@ -356,3 +356,63 @@ async def test_the_terminal_is_left_as_it_was() -> None:
         await terminal.type("\x03")
         assert await terminal.ended() == 130
         assert terminal.settings() == before
+
+
+# --- Kept sessions -------------------------------------------------------------------------------------------
+
+
+async def sessions_in(folder: Path) -> list[dict[str, Any]]:
+    done = await run("sessions", "list", "--json", XDG_DATA_HOME=str(folder))
+    assert (done.returncode, done.stderr) == (0, "")
+    found: list[dict[str, Any]] = msgspec.json.decode(done.stdout)
+    return found
+
+
+async def test_a_chat_is_kept_and_can_be_taken_up_again(tmp_path: Path) -> None:
+    async with open_http_double(answer("one"), answer("two")) as double:
+        done = await run(*at(double), stdin=b"first\n", XDG_DATA_HOME=str(tmp_path))
+        assert (done.returncode, done.stdout) == (0, "one\n")
+        [session] = await sessions_in(tmp_path)
+        done = await run(
+            *at(double), "--resume", session["session_id"], stdin=b"second\n", XDG_DATA_HOME=str(tmp_path)
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "two\n", "")
+        assert contents(double, 1) == ["first", "one", "second"]
+        assert len(await sessions_in(tmp_path)) == 1
+
+
+async def test_a_chat_in_memory_leaves_nothing(tmp_path: Path) -> None:
+    async with open_http_double(answer("one")) as double:
+        done = await run(*at(double), "--journal", "memory:", stdin=b"first\n", XDG_DATA_HOME=str(tmp_path))
+    assert (done.returncode, done.stdout) == (0, "one\n")
+    assert not (tmp_path / "exeunt").exists()
+
+
+async def test_a_chat_that_is_not_there_cannot_be_taken_up(tmp_path: Path) -> None:
+    async with open_http_double() as double:
+        done = await run(*at(double), "--resume", "nobody", stdin=b"first\n", XDG_DATA_HOME=str(tmp_path))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == "exeunt: no session has the id 'nobody'\n"
+
+
+async def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "exeunt").write_text("a file")
+    async with open_http_double() as double:
+        done = await run(*at(double), stdin=b"first\n", XDG_DATA_HOME=str(tmp_path))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert str(tmp_path) in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+@needs_terminals
+async def test_a_terminal_shows_what_was_said_before_and_how_to_come_back(tmp_path: Path) -> None:
+    place = {"XDG_DATA_HOME": str(tmp_path)}
+    async with open_http_double(answer("one")) as double:
+        await run(*at(double), stdin=b"first\n", **place)
+        [session] = await sessions_in(tmp_path)
+        async with at_a_terminal(*at(double), "--resume", session["session_id"], **place) as terminal:
+            await terminal.expect("assistant  one")
+            await terminal.expect("> ")
+            await terminal.type("/quit\n")
+            await terminal.expect(f"exeunt chat --resume {session['session_id']}")
+            assert await terminal.ended() == 0

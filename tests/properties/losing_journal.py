@@ -2,35 +2,26 @@
 
 from collections.abc import Iterable, Sequence
 
-import attrs
-
-from exeunt import JournalError
+from exeunt import JournalError, SessionExists
 from exeunt.actors.events import Event
-from exeunt.actors.ports import SessionLog
-from exeunt.supervisor.journal import MemoryJournal, SessionMetadata
+from exeunt.supervisor.journal import MemoryJournal, MemoryLog
 
 
-class LosingJournal:
+class LosingJournal(MemoryJournal):
     """Keeps logs in memory; the writes with the given numbers, counted over all sessions from 1, fail."""
 
     def __init__(self, lost: Iterable[int]) -> None:
+        super().__init__()
         self.calm = False
         """Whether nothing is lost any more."""
         self._lost = frozenset(lost)
         self._writes = 0
-        self._journal = MemoryJournal()
 
-    async def create(self, session_id: str) -> SessionLog:
-        return _LosingLog(self, await self._journal.create(session_id))
-
-    async def open(self, session_id: str) -> SessionLog:
-        return _LosingLog(self, await self._journal.open(session_id))
-
-    async def delete(self, session_id: str) -> None:
-        await self._journal.delete(session_id)
-
-    async def list(self) -> Sequence[SessionMetadata]:
-        return await self._journal.list()
+    async def create(self, session_id: str) -> MemoryLog:
+        if session_id in self._logs:
+            raise SessionExists("it exists", session_id=session_id)
+        log = self._logs[session_id] = _LosingLog(self)
+        return log
 
     def write(self) -> None:
         """Count a write. Raises `JournalError` if it is to be lost."""
@@ -39,21 +30,13 @@ class LosingJournal:
             raise JournalError(f"write {self._writes} was lost")
 
 
-@attrs.frozen
-class _LosingLog:
-    journal: LosingJournal
-    log: SessionLog
+class _LosingLog(MemoryLog):
+    __slots__ = ("_journal",)
+
+    def __init__(self, journal: LosingJournal) -> None:
+        super().__init__()
+        self._journal = journal
 
     def append(self, events: Sequence[Event]) -> None:
-        self.journal.write()
-        self.log.append(events)
-
-    def read(self, from_seq: int = 1) -> Sequence[Event]:
-        return self.log.read(from_seq)
-
-    @property
-    def durable_seq(self) -> int:
-        return self.log.durable_seq
-
-    async def wait_durable(self, seq: int) -> None:
-        await self.log.wait_durable(seq)
+        self._journal.write()
+        super().append(events)

@@ -179,7 +179,7 @@ def _check_states(host: SessionHost) -> None:
     """What an actor knows is what its log tells, at any time but between a crash and the restart."""
     for actor in host.actors():
         if actor.status != "restarting":
-            told, known = SessionState.replay(actor.log.read()).summary(), actor.state.summary()
+            told, known = SessionState.replay(actor.log.read_now() or ()).summary(), actor.state.summary()
             assert told == known, f"{actor.id}: the log tells\n  {told}\nand the actor knows\n  {known}"
 
 

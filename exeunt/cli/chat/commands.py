@@ -26,7 +26,7 @@ async def events_text(session: Session, argument: str, width: int) -> str:
         return f"/events takes a number of events, not {one_line(argument, 20)!r}"
     number = int(argument or USUAL_EVENTS)
     found = await session.get_events(max(1, session.statistics().events - number + 1))
-    return "\n".join(_event_line(event, width) for event in found)
+    return "\n".join(event_line(event, width) for event in found)
 
 
 def context_text(messages: Sequence[Message], width: int) -> str:
@@ -36,7 +36,8 @@ def context_text(messages: Sequence[Message], width: int) -> str:
     return "\n".join(_message_line(message, width) for message in messages)
 
 
-def _event_line(event: Event, width: int) -> str:
+def event_line(event: Event, width: int) -> str:
+    """Return an event on one line."""
     clock = event.timestamp.astimezone().strftime("%H:%M:%S")
     fields = (
         f"{name}={_shown(value)}"

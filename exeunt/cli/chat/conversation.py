@@ -3,6 +3,7 @@
 import signal
 import sys
 from contextlib import nullcontext
+from typing import Any
 
 import attrs
 import trio
@@ -15,6 +16,7 @@ from exeunt.cli.chat.commands import HELP, context_text, events_text
 from exeunt.cli.chat.lines import PROMPT, Lines, PipedLines, TerminalLines, terminal_kept, unfinished_line
 from exeunt.cli.chat.screen import Screen
 from exeunt.cli.chat.transcript import Transcript
+from exeunt.cli.sessions.place import default_journal
 
 EVENT_BUFFER = 10_000
 """Events that may wait for the terminal: about a minute of a fast answer."""
@@ -27,33 +29,47 @@ async def clear_context(prompt: str, invocation: ToolInvocation) -> str:
     return f"Cleared {result.messages_cleared} messages."
 
 
-async def run_chat(choice: ModelChoice, system_message: str | None) -> int:
+async def run_chat(
+    choice: ModelChoice, system_message: str | None, journal: str | None = None, resume: str | None = None
+) -> int:
     """Talk until the lines end, `/quit`, or Ctrl-C twice. Return the exit status of the process.
 
     0: it came to its end. 1: without a terminal, a message got no answer. 130: left by Ctrl-C.
-    Raises `LocalModelUnavailable`, `InvalidConfiguration`.
+    The session is kept in *journal*, or in the user's; *resume* names one of it to go on with.
+    Raises `LocalModelUnavailable`, `InvalidConfiguration`, `SessionNotFound`, `JournalError`.
     """
+    kept = default_journal() if journal is None else journal
     interactive = sys.stdin is not None and sys.stdin.isatty() and sys.stdout.isatty()
     screen = Screen(interactive=interactive)
     lines: Lines = (
         TerminalLines() if interactive else PipedLines(0 if sys.stdin is None else sys.stdin.fileno())
     )
     with terminal_kept() if interactive else nullcontext():
-        async with open_model(choice) as model, open_host() as host:
-            session = await host.create_session(
-                model=model.name,
-                provider=model.provider,
-                tools=[clear_context],
-                system_message=system_message,
-                streaming=True,
-                on_permission_request=approve_all,
-            )
+        async with open_model(choice) as model, open_host(journal=kept) as host:
+            options: dict[str, Any] = {
+                "model": model.name,
+                "provider": model.provider,
+                "tools": [clear_context],
+                "system_message": system_message,
+                "streaming": True,
+                "on_permission_request": approve_all,
+            }
+            if resume is None:
+                session = await host.create_session(**options)
+            else:
+                session = await host.resume_session(resume, **options)
             if interactive:
                 await screen.show(
                     ("title", model.name), ("note", f" {model.where}. /help lists the commands.\n")
                 )
+                if resume is not None:
+                    text = context_text(session.history.messages(), screen.width)
+                    await screen.line(text)
             async with session.events(buffer=EVENT_BUFFER) as stream:
-                return await Conversation(session, stream, lines, screen).run()
+                status = await Conversation(session, stream, lines, screen).run()
+            if interactive and kept != "memory:":
+                await screen.line(f"Kept: exeunt chat --resume {session.session_id}")
+            return status
 
 
 @attrs.define(eq=False)

@@ -1,0 +1,115 @@
+"""A session's state as bytes, so that taking a session up again need not read its whole log.
+
+A snapshot says the same as the events up to its number; it can be thrown away at any time. It holds the context's
+messages as the events that they are, grouped by activation.
+"""
+
+from collections import deque
+
+import msgspec
+
+from exeunt.actors.errors import JournalError
+from exeunt.actors.events import Event
+from exeunt.actors.events.codec import SliceDecoder, encode_slices
+from exeunt.actors.state.context import Batch, Context
+from exeunt.actors.state.session_state import Pending, SessionState
+
+FORMAT = 1
+"""Number of the encoding. A snapshot of another one is not used: the log has everything."""
+
+
+class _Snapshot(msgspec.Struct, array_like=True):
+    format: int
+    seq: int
+    last_id: str
+    generation: int
+    clears_in_a_row: int
+    turn_id: str | None
+    turn_steps: int
+    queue: list[Pending]
+    steering: list[Pending]
+    call_ids: list[str]
+    preamble: list[bytes]
+    messages: list[bytes]
+    batch: list[bytes]
+    """The open answer and the results so far, in the order of their numbers."""
+    step: list[bytes]
+    open_calls: list[bytes]
+    approvals: dict[str, str] = {}
+
+
+_decoder = msgspec.msgpack.Decoder(_Snapshot)
+
+
+def dump(state: SessionState, last_id: str) -> bytes:
+    """Return *state* as bytes; *last_id* is the id of the last event that it holds."""
+    context = state.context
+    batch: list[Event] = []
+    if context.batch is not None:
+        batch = [context.batch.message, *(r for r in context.batch.results if r is not None)]
+        batch.sort(key=lambda event: event.seq)
+    return msgspec.msgpack.encode(
+        _Snapshot(
+            FORMAT,
+            state.seq,
+            last_id,
+            context.generation,
+            state.clears_in_a_row,
+            state.turn_id,
+            state.turn_steps,
+            list(state.queue or ()),
+            list(state.steering or ()),
+            list(state.call_ids or ()),
+            encode_slices(context.preamble),
+            encode_slices(context.shared[: context.length]),
+            encode_slices(batch),
+            encode_slices(() if state.step is None else (state.step,)),
+            encode_slices((state.open_calls or {}).values()),
+            state.approvals or {},
+        )
+    )
+
+
+def load(data: bytes) -> SessionState | None:
+    """Return the state, or `None` for bytes of another format. Raises `JournalError` for bytes that are damaged."""
+    try:
+        snapshot = _decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        raise JournalError(f"a snapshot cannot be read: {error}") from error
+    if snapshot.format != FORMAT:
+        return None
+    decoder = SliceDecoder()
+    state = SessionState()
+    state.seq = snapshot.seq
+    state.last_id = snapshot.last_id
+    state.clears_in_a_row = snapshot.clears_in_a_row
+    state.turn_id = snapshot.turn_id
+    state.turn_steps = snapshot.turn_steps
+    state.queue = deque(snapshot.queue) if snapshot.queue else None
+    state.steering = deque(snapshot.steering) if snapshot.steering else None
+    state.call_ids = snapshot.call_ids or None
+    state.approvals = snapshot.approvals or None
+    messages = decoder.decode_all(snapshot.messages)
+    context = Context(
+        tuple(decoder.decode_all(snapshot.preamble)), messages, len(messages), snapshot.generation, None
+    )
+    state.context = context
+    for event in decoder.decode_all(snapshot.step):
+        state.step = event
+    open_calls = decoder.decode_all(snapshot.open_calls)
+    if open_calls:
+        state.open_calls = {call.tool_call_id: call for call in open_calls}
+    batch = decoder.decode_all(snapshot.batch)
+    if batch:
+        message, *results = batch
+        context = Context(
+            context.preamble,
+            context.shared,
+            context.length,
+            context.generation,
+            Batch(message, (None,) * len(message.tool_calls)),
+        )
+        for result in results:
+            context = context.with_event(result)
+        state.context = context
+    return state
