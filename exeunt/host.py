@@ -208,7 +208,12 @@ class _Outlasting:
         with trio.CancelScope(shield=self._needed) as self._scope:
             await task()
 
-    async def start(self, task: Any, *, task_status: "trio.TaskStatus[Any]") -> None:
+    async def start(  # noqa: ASYNC128 - the task tells
+        self,
+        task: Any,
+        *,
+        task_status: "trio.TaskStatus[Any]",
+    ) -> None:
         with trio.CancelScope(shield=self._needed) as self._scope:
             await task(task_status=task_status)
 

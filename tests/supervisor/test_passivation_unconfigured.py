@@ -1,5 +1,8 @@
 """Sessions whose options a function of the program gives anew when they come back, and what happens when it cannot."""
 
+# These tests look at what stays in memory, which is nobody else's business.
+# pyright: reportPrivateUsage=false
+
 from typing import Any
 
 import pytest
@@ -16,7 +19,17 @@ from exeunt import (
     build_options,
 )
 from exeunt.testing import ScriptedModel, call, say
-from tests.actors.session_support import begin, count, logged, only, open_session, plain_tool, settled, watch
+from tests.actors.session_support import (
+    Result,
+    begin,
+    count,
+    logged,
+    only,
+    open_session,
+    plain_tool,
+    settled,
+    watch,
+)
 from tests.supervisor.passivation_support import MoodyJournal, idle_away, numbers, passivating, take, talker
 
 
@@ -194,7 +207,7 @@ async def test_several_messages_at_once_that_nobody_can_answer_are_kept_in_order
     async with passivating(session_options=resolver) as host, trio.open_nursery() as nursery:
         session = await open_session(host, talker())
         await idle_away(session)
-        results = []
+        results: list[Result] = []
         for number in range(8):
             results.append(begin(nursery, session.send, f"message {number}"))
             await trio.sleep(0.1)

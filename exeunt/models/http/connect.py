@@ -1,8 +1,10 @@
 """Opening a connection: TCP, the proxy's CONNECT, TLS."""
 
 import functools
+import importlib
 import ssl
 from importlib.util import find_spec
+from typing import Any
 
 import h11
 import trio
@@ -20,8 +22,7 @@ def default_ssl_context() -> ssl.SSLContext:
     context = ssl.create_default_context()
     paths = ssl.get_default_verify_paths()
     if paths.cafile is None and paths.capath is None and find_spec("certifi") is not None:
-        import certifi
-
+        certifi: Any = importlib.import_module("certifi")  # not ours to require, and often there
         context.load_verify_locations(certifi.where())
     context.set_alpn_protocols(["http/1.1"])
     return context
