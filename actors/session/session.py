@@ -102,15 +102,7 @@ class Session:
             actor = self._actor
         else:
             message_id = _put_message(actor, prompt, mode, None)
-        if actor.status == "restarting" and actor.log.outlives_process:
-            # It is accepted, and will be in the log when the actor is back.
-            handled = Waiter()
-            actor.put(turns.reached, handled)
-            await handled.wait()
-        if actor.log.durable_seq < actor.state.seq and actor.options.durability != "relaxed":
-            await actor.log.wait_durable(actor.state.seq)
-        else:
-            await trio.lowlevel.checkpoint_if_cancelled()
+        await _until_safe(actor)
         return message_id
 
     async def send_and_wait(
@@ -319,6 +311,19 @@ def _put_message(actor: SessionActor, prompt: Any, mode: Any, waiter: Waiter | N
     message_id = actor.new_id()
     actor.put(turns.accept, message_id, prompt, mode, waiter)
     return message_id
+
+
+async def _until_safe(actor: SessionActor) -> None:
+    """Wait until what was accepted cannot be lost, as far as the session's durability and its journal promise."""
+    if actor.options.durability != "relaxed" and actor.log.outlives_process:
+        while actor.status == "restarting":
+            # It is accepted, and will be in the log when the actor is back.
+            handled = Waiter()
+            actor.put(turns.reached, handled)
+            await handled.wait()
+        await actor.log.wait_durable(actor.state.seq)
+    else:
+        await trio.lowlevel.checkpoint_if_cancelled()
 
 
 def check_message(prompt: Any, mode: Any) -> None:
