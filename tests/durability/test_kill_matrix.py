@@ -89,7 +89,7 @@ class Matrix:
 
     def report(self, record: Record) -> None:
         """Say how many there were."""
-        text = f"{self.cases} cases, {self.processes} processes, {self.kills} {self.boundaries} boundaries"
+        text = f"{self.cases} cases, {self.processes} processes, {self.kills} killed, {self.boundaries} boundaries"
         record("matrix", text)
         print(text)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from exeunt import RetryPolicy, SessionNotFound, TurnFailed, open_host
 from exeunt.actors.events import SessionResume

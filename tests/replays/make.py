@@ -208,6 +208,23 @@ async def failed(host: SessionHost, store: MemoryStore) -> None:
     assert session.statistics().status == "failed"
 
 
+async def truncated(host: SessionHost, store: MemoryStore) -> None:
+    """A conversation that went back: within a context, and behind a clear."""
+    model = ScriptedModel(
+        ["hi", [call("read")], "read it", "gone", call("clear_context", prompt="Act 2."), "act 2"],
+        default=say(f"well {TEXT}"),
+    )
+    session = await create(host, model, read, clear_context)
+    for text in ("hello", "read", "to be taken back"):
+        await session.send_and_wait(text)
+    ends = [event for event in await session.get_events() if event.type == "turn.end"]
+    await session.history.truncate(ends[1].id)
+    await session.send_and_wait("clear")
+    await settled(session)
+    await session.history.truncate(ends[0].id)
+    await session.send_and_wait("again from there")
+
+
 async def played(play: Play) -> Record:
     """Return the record of what *play* does, as it is stored when that is done and nothing has been ended."""
     store = MemoryStore()
@@ -242,7 +259,7 @@ async def every_kind() -> Record:
 
 async def main(version: str) -> None:
     """Write the records that are not there yet."""
-    for play in (outcomes, clears, cut_off, taken_up, failed, every_kind):
+    for play in (outcomes, clears, cut_off, taken_up, failed, truncated, every_kind):
         path = FOLDER / f"{version}-{play.__name__}.jsonl"
         if not path.exists():
             made = await (every_kind() if play is every_kind else played(play))  # type: ignore[arg-type]
