@@ -45,7 +45,10 @@ class Activity:
         raise NotImplementedError
 
     async def until_safe(self, seq: int) -> None:
-        """Wait until event *seq* cannot be lost, and the journal takes new work: before something is dispatched."""
+        """Wait until event *seq* cannot be lost, and the journal takes new work: before something is dispatched.
+
+        Needed only with a log that outlives the process.
+        """
         log = self.actor.log
         if self.actor.options.durability != "relaxed":
             if not log.has_room:

@@ -49,8 +49,9 @@ class ModelCall(Activity):
 
     async def run(self) -> ModelResponse | ModelError:
         """Call the model until it answers, fails for good, or the policy is spent."""
-        after_a_clear = self.turn.delivery == "seed" and self.turn.steps == 1
-        await self.until_safe(self.seq if after_a_clear else 0)
+        if self.actor.log.outlives_process:
+            after_a_clear = self.turn.delivery == "seed" and self.turn.steps == 1
+            await self.until_safe(self.seq if after_a_clear else 0)
         policy = self.actor.options.retries
         last = policy.attempts + 1
         asked_hook = False

@@ -97,8 +97,9 @@ class Call(Activity):
 
     async def run(self) -> CallEnd:
         """Pass through the pipeline."""
-        assert self.start is not None
-        await self.until_safe(self.start.seq)
+        if self.actor.log.outlives_process:
+            assert self.start is not None
+            await self.until_safe(self.start.seq)
         if self.tool is None:
             text = self.actor.options.tools.unknown_tool_text(self.call.name)
             return CallEnd(Outcome.FAILURE, text, text)

@@ -56,8 +56,8 @@ class SessionActor:
         "_ephemeral",
         "_inbox",
         "_kept",
+        "_mixed",
         "_objects",
-        "_persisted",
         "_starts",
         "_unshown",
         "_wakeups",
@@ -135,11 +135,12 @@ class SessionActor:
         self._draining = False
         self._wall = host.clock.wall
         self._collected: list[Event] | None = None
-        self._persisted: list[Event] | None = None
+        self._mixed = False
+        """Whether something ephemeral is among what was collected."""
         self._wakeups: list[Wakeup] | None = None
+        """With the message to which it is the reply."""
         self._kept = 0
         """Generation of the last snapshot."""
-        """With the message to which it is the reply."""
         self._starts: list[Activity] | None = None
         self._unshown: deque[tuple[list[Event] | None, list[Wakeup] | None]] | None = None
         """What waits, with `durability="strict"`, until it is durable."""
@@ -293,6 +294,7 @@ class SessionActor:
         # Each kind of event has fields of its own, which no type says here.
         make: Any = event
         if event.ephemeral:
+            self._mixed = True
             self._ephemeral += 1
             made = make(self.origin, state.seq, self._wall(), self._ephemeral, *payload)
         else:
@@ -301,10 +303,6 @@ class SessionActor:
             fold = FOLDS.get(event)
             if fold is not None:
                 fold(state, made)
-            if self._persisted is None:
-                self._persisted = [made]
-            else:
-                self._persisted.append(made)
         if self._collected is None:
             self._collected = [made]
         else:
@@ -359,7 +357,8 @@ class SessionActor:
                 others.append(waiter)
             else:
                 self.expect(message_id, waiter)
-        self._collected = self._persisted = self._wakeups = self._starts = None
+        self._collected = self._wakeups = self._starts = None
+        self._mixed = False
         return others
 
     def subscribe(self, subscriber: Callable[[Event], object]) -> None:
@@ -398,7 +397,15 @@ class SessionActor:
         """Log and show what was collected, wake who waits, run what was started. For `put` and the recovery."""
         events, wakeups, starts = self._collected, self._wakeups, self._starts
         if events is not None:
-            self._write(events)
+            self._collected = None
+            persisted = events
+            if self._mixed:
+                self._mixed = False
+                persisted = [event for event in events if not event.ephemeral]
+            if persisted:
+                self.log.append(persisted)
+                if self.log.outlives_process:
+                    self._keep_snapshot(persisted)
         if wakeups is not None:
             self._wakeups = None
         if self._unshown or (self.options.durability == "strict" and self.log.durable_seq < self.state.seq):
@@ -412,16 +419,6 @@ class SessionActor:
                     self._continue = activity
                 else:
                     self.host.workers.run(activity)
-
-    def _write(self, events: list[Event]) -> None:
-        persisted = self._persisted
-        self._collected = None
-        if persisted is None:
-            return
-        self._persisted = None
-        self.log.append(persisted)
-        if self.log.outlives_process:
-            self._keep_snapshot(persisted)
 
     def _keep_snapshot(self, persisted: list[Event]) -> None:
         """Keep the state now and then, and after a clear, where it is small and all that was before is past."""

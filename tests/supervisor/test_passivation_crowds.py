@@ -11,7 +11,7 @@ import weakref
 import pytest
 import trio
 
-from exeunt import HostOptions, SessionOptions, build_options, open_host
+from exeunt import HostOptions, Session, SessionOptions, build_options, open_host
 from exeunt.supervisor.journal import MemoryJournal, SessionMetadata
 from exeunt.testing import ScriptedModel, call, checked_host, say
 from tests.actors.session_support import begin, open_session, plain_tool
@@ -26,14 +26,19 @@ async def minute() -> str:
     return "done"
 
 
+def ask_all(nursery: trio.Nursery, sessions: list[Session]) -> None:
+    """Send each a message. A function of its own, that no variable of a test keeps the last one."""
+    for session in sessions:
+        nursery.start_soon(session.send_and_wait, "A")
+
+
 async def test_a_thousand_idle_sessions_leave_and_the_busy_one_stays(autojump_clock: object) -> None:
     model = ScriptedModel([], default=say("well"))
     async with passivating() as host, trio.open_nursery() as nursery:
         gc.collect()
         objects = len(gc.get_objects())
         sessions = [await open_session(host, model) for _ in range(1_000)]
-        for session in sessions:
-            nursery.start_soon(session.send_and_wait, "A")
+        ask_all(nursery, sessions)
         busy = await open_session(host, ScriptedModel([call("minute"), "ok"]), plain_tool("minute", minute))
         reply = begin(nursery, busy.send_and_wait, "A", 100)
         actors = weakref.WeakSet(host.actors())
