@@ -37,7 +37,7 @@ lint: $(VENV)/.dev ## Check style, async mistakes and news fragments
 types: $(VENV)/.dev ## Check types with mypy and pyright, both strict
 	@echo "== types"
 	@$(RUN) -m mypy --no-error-summary
-	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(RUN) -m pyright --warnings
+	@PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(RUN) -m pyright --project pyproject.toml --warnings
 
 unit: $(VENV)/.dev ## Run the tests; ARGS="-k word" picks some
 	@echo "== tests"
