@@ -239,6 +239,8 @@ class Session:
             generation=state.context.generation,
             messages=state.context.conversation_length,
             events=state.seq,
+            unsaved=max(0, state.seq - actor.log.durable_seq),
+            journal_available=actor.log.has_room,
             queued=len(state.queue or ()),
             steered=len(state.steering or ()),
             in_flight=in_flight(actor),

@@ -21,6 +21,11 @@ class SessionStatistics:
     """Messages in the context, system and developer messages not counted."""
     events: int
     """Events in the log."""
+    unsaved: int
+    """Events of these that are not durable yet."""
+    journal_available: bool
+    """Whether the journal takes new work. While it does not, `send` raises `JournalUnavailable`, running turns wait
+    before their next request or call, and what was accepted is kept until the store is back."""
     queued: int
     """Messages that wait for a turn of their own."""
     steered: int

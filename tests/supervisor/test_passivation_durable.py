@@ -107,6 +107,8 @@ async def test_a_message_is_refused_while_the_journal_takes_nothing_new() -> Non
         await store.wait_attempts(attempts + 2)
         with pytest.raises(JournalUnavailable):
             await session.send("A")
+        look = other.statistics()
+        assert (look.journal_available, look.unsaved > 0) == (False, True)
         store.heal()
         assert (await sent.wait()).value.content == "one"
         with trio.fail_after(30):
@@ -115,6 +117,9 @@ async def test_a_message_is_refused_while_the_journal_takes_nothing_new() -> Non
                 await trio.sleep(SOON)
         assert (await session.send_and_wait("B")).content == "one"
         assert len(await logged(session, "message.accepted")) == 1
+        await durable(session)
+        look = session.statistics()
+        assert (look.journal_available, look.unsaved) == (True, 0)
 
 
 async def test_work_that_another_host_has_left_open_is_closed_by_a_waking() -> None:
