@@ -54,9 +54,10 @@ class SessionHost(HostCore):
         """Take up a stored session, or attach to one that is in memory; return its handle.
 
         *options* are those of `create_session`, given anew; without any, those that the session last had in this
-        process, or what `session_options` of `open_host` returns. Calls that were open at the end of the log are
-        `interrupted`. With *continue_pending_work* the session goes on by itself with the seed of a committed clear
-        and the queued messages; else they wait for the next message.
+        process (of the last `HostOptions.remembered_options` that were disconnected), or what `session_options` of
+        `open_host` returns. Calls that were open at the end of the log are `interrupted`. With
+        *continue_pending_work* the session goes on by itself with the seed of a committed clear and the queued
+        messages; else they wait for the next message.
 
         Raises `SessionNotFound`, `SessionNotConfigured`, `InvalidConfiguration`.
         """

@@ -35,6 +35,7 @@ from exeunt.supervisor.clock import HostClock
 from exeunt.supervisor.journal import Journal, SessionMetadata, fork_log
 from exeunt.supervisor.options import HostOptions
 from exeunt.supervisor.passivation import Passivation
+from exeunt.supervisor.remembered import RememberedOptions
 from exeunt.supervisor.retention import Retention
 from exeunt.supervisor.slots import FairSlots
 from exeunt.supervisor.statistics import HostStatistics
@@ -90,8 +91,7 @@ class HostCore:
         self.journal = journal
         self._resolver = resolver
         self._actors: dict[str, SessionActor] = {}
-        self._stored: dict[str, SessionOptions] = {}
-        """Options of sessions that were disconnected, for who resumes them without any."""
+        self._remembered = RememberedOptions(options.remembered_options)
         self._passive = PassiveSessions(self, keep_options=resolver is None)
         self.passivation: Passivation | None = None
         if options.passivate_after is not None or options.most_live is not None:
@@ -221,7 +221,7 @@ class HostCore:
         # The host may have begun to end meanwhile, and has told those to stop that it had.
         self._check_open()
         log.watch(partial(recovery.lose, actor))
-        self._stored.pop(session_id, None)
+        self._remembered.forget(session_id)
         self._actors[session_id] = actor
         self._passive.came_back(actor)
         if self.passivation is not None:
@@ -298,7 +298,7 @@ class HostCore:
         actor = self._actors.get(session_id)
         if actor is not None:
             return actor.options
-        return self._passive.options(session_id) or self._stored.get(session_id)
+        return self._passive.options(session_id) or self._remembered.get(session_id)
 
     async def prune_sessions(
         self, *, older_than: float | None = None, keep: int | None = None, tenant: str | None = None
@@ -352,7 +352,7 @@ class HostCore:
 
     async def _forget(self, session_id: str) -> None:
         self._actors.pop(session_id, None)
-        self._stored.pop(session_id, None)
+        self._remembered.forget(session_id)
         self._passive.forget(session_id)
         await self.journal.delete(session_id)
 
@@ -380,7 +380,7 @@ class HostCore:
         if actor.status == "closed" and self._actors.get(actor.id) is actor:
             del self._actors[actor.id]
             if not isinstance(actor.options.model, Unconfigured):
-                self._stored[actor.id] = actor.options
+                self._remembered.remember(actor.id, actor.options)
 
     def actors(self) -> Sequence[SessionActor]:
         """Return the actors in memory: for the testing kit, which looks into them."""
@@ -428,6 +428,7 @@ class HostCore:
             subscriber_errors=self._subscriber_errors,
             stuck_handlers=len(self.fenced),
             pruned=self._pruned,
+            options_forgotten=self._remembered.forgotten,
             admission={"granted": turns.granted, "queued": turns.delayed, "refused": turns.refused},
             turns=turns,
             tools=self.tool_slots.statistics(),

@@ -38,6 +38,9 @@ class HostOptions:
         default=None, validator=attrs.validators.optional(whole_number(least=1))
     )
     """Sessions in memory at once; beyond it idle ones leave, the one used longest ago first. Busy ones stay."""
+    remembered_options: int = attrs.field(default=10_000, validator=whole_number(least=0))
+    """Disconnected sessions whose options are known to a resume that gives none; beyond it the ones that were
+    disconnected first are forgotten. Handlers and models that nobody else holds stay in memory with them."""
     shutdown_grace: float = attrs.field(default=5.0, validator=number(least=0))
     """Seconds that the sessions together may take to end their turns when the host ends."""
 

@@ -31,6 +31,8 @@ class HostStatistics:
     """Tasks of calls whose outcome was decided without them and that have not come back."""
     pruned: int
     """Stored sessions that `prune_sessions` has deleted since the host began."""
+    options_forgotten: int
+    """Disconnected sessions whose options made room for those of others: their resume has to give options."""
     admission: Mapping[str, int]
     """Decisions about turns: `granted`, `queued`, `refused`."""
     turns: AdmissionStatistics

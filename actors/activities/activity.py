@@ -8,6 +8,7 @@ stale.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -20,7 +21,7 @@ GRACE = 1.0
 """Seconds between a cancellation and the fence: enough for a `finally` that closes a connection."""
 
 
-class Activity:
+class Activity(ABC):
     """Something that an actor waits for. Subclasses say how it runs and what it gives when it is lost."""
 
     settle: ClassVar[Callable[..., None]]
@@ -36,13 +37,13 @@ class Activity:
     def __init__(self, actor: SessionActor) -> None:
         self.actor = actor
 
+    @abstractmethod
     async def run(self) -> Any:
         """Do it and return the result. Raises nothing but cancellations."""
-        raise NotImplementedError
 
+    @abstractmethod
     def lost(self, result: Any) -> Any:
         """Return the result of an activity that was cancelled; *result* is what it returned all the same."""
-        raise NotImplementedError
 
     async def until_safe(self, seq: int) -> None:
         """Wait until event *seq* cannot be lost, and the journal takes new work: before something is dispatched.

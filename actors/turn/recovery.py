@@ -6,6 +6,7 @@ told. Queue and subscribers stay. The entry that raised is tried again after the
 """
 
 import logging
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -118,7 +119,7 @@ LOAD_AGAIN = 1.0
 """Seconds until a log that could not be read is read again: the journal itself tries more often to come back."""
 
 
-class _AfterLoading:
+class _AfterLoading(ABC):
     """Something that an actor does once it has read its log."""
 
     __slots__ = ("actor", "wreck")
@@ -151,9 +152,9 @@ class _AfterLoading:
         if actor.restart is self:
             self.go_on()
 
+    @abstractmethod
     def go_on(self) -> None:
         """Do it."""
-        raise NotImplementedError
 
 
 class GivingUp(_AfterLoading):
