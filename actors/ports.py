@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from exeunt.actors.activities.activity import Activity
     from exeunt.actors.activities.workers import Workers
     from exeunt.actors.events import Event
+    from exeunt.actors.events.codec import Data
     from exeunt.actors.timers import Timers
     from exeunt.actors.turn.actor import SessionActor
 
@@ -52,7 +53,7 @@ class SessionLog(Protocol):
         """Return the events from number *from_seq* on, or `None` if that takes waiting."""
         ...
 
-    async def load(self) -> tuple[bytes | None, Sequence["Event"]]:
+    async def load(self) -> tuple["Data | None", Sequence["Event"]]:
         """Return the newest snapshot, if there is one, and the events behind it. Raises `JournalError`."""
         ...
 

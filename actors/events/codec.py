@@ -15,6 +15,9 @@ from exeunt.actors.errors import JournalError
 from exeunt.actors.events import messages, session, tools
 from exeunt.actors.events.envelope import Event, Origin, seq_in
 
+Data = bytes | memoryview
+"""What a reader takes: a view of a part costs no copy."""
+
 FORMAT = 1
 """Number of the encoding. A reader refuses a higher one."""
 
@@ -73,13 +76,15 @@ class SliceDecoder:
 
     def __init__(self) -> None:
         self._origins: dict[tuple[str, str | None, int], Origin] = {}
-        self._origin: Origin | None = None
         self._head = msgspec.msgpack.Decoder(tuple[int, tuple[str, str | None, int], msgspec.Raw])
+        # What the decoder puts where an origin belongs. A method of a dict, because it is called for each event: a
+        # function of ours takes a quarter longer.
+        self._filling: dict[type, Any] = {}
         self._events: msgspec.msgpack.Decoder[list[Event]] = msgspec.msgpack.Decoder(
-            _any_events(), dec_hook=self._fill
+            _any_events(), dec_hook=self._filling.get
         )
 
-    def decode(self, data: bytes) -> list[Event]:
+    def decode(self, data: Data) -> list[Event]:
         """Return the events of a slice. Raises `JournalError` for bytes that are none."""
         try:
             version, key, events = self._head.decode(data)
@@ -90,18 +95,15 @@ class SliceDecoder:
             origin = self._origins.get(key)
             if origin is None:
                 origin = self._origins[key] = Origin(*key)
-            self._origin = origin
+            self._filling[Origin] = origin
             decoded: list[Event] = self._events.decode(events)
         except msgspec.MsgspecError as error:
             raise JournalError(f"a slice of a log cannot be read: {error}") from error
         return decoded
 
-    def decode_all(self, slices: Iterable[bytes]) -> list[Any]:
+    def decode_all(self, slices: Iterable[Data]) -> list[Any]:
         """Return the events of several slices. Raises as `decode`."""
         return [event for data in slices for event in self.decode(data)]
-
-    def _fill(self, kind: type, value: Any) -> Any:
-        return self._origin
 
 
 class JsonDecoder:

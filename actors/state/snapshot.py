@@ -5,12 +5,13 @@ messages as the events that they are, grouped by activation.
 """
 
 from collections import deque
+from collections.abc import Iterable
 
 import msgspec
 
 from exeunt.actors.errors import JournalError
 from exeunt.actors.events import Event
-from exeunt.actors.events.codec import SliceDecoder, encode_slices
+from exeunt.actors.events.codec import Data, SliceDecoder, encode_slices
 from exeunt.actors.state.context import Batch, Context
 from exeunt.actors.state.session_state import Pending, SessionState
 
@@ -29,12 +30,12 @@ class _Snapshot(msgspec.Struct, array_like=True):
     queue: list[Pending]
     steering: list[Pending]
     call_ids: list[str]
-    preamble: list[bytes]
-    messages: list[bytes]
-    batch: list[bytes]
+    preamble: list[memoryview]
+    messages: list[memoryview]
+    batch: list[memoryview]
     """The open answer and the results so far, in the order of their numbers."""
-    step: list[bytes]
-    open_calls: list[bytes]
+    step: list[memoryview]
+    open_calls: list[memoryview]
     approvals: dict[str, str] = {}
 
 
@@ -60,17 +61,21 @@ def dump(state: SessionState, last_id: str) -> bytes:
             list(state.queue or ()),
             list(state.steering or ()),
             list(state.call_ids or ()),
-            encode_slices(context.preamble),
-            encode_slices(context.shared[: context.length]),
-            encode_slices(batch),
-            encode_slices(() if state.step is None else (state.step,)),
-            encode_slices((state.open_calls or {}).values()),
+            _encoded(context.preamble),
+            _encoded(context.shared[: context.length]),
+            _encoded(batch),
+            _encoded(() if state.step is None else (state.step,)),
+            _encoded((state.open_calls or {}).values()),
             state.approvals or {},
         )
     )
 
 
-def load(data: bytes) -> SessionState | None:
+def _encoded(events: Iterable[Event]) -> list[memoryview]:
+    return [memoryview(data) for data in encode_slices(events)]
+
+
+def load(data: Data) -> SessionState | None:
     """Return the state, or `None` for bytes of another format. Raises `JournalError` for bytes that are damaged."""
     try:
         snapshot = _decoder.decode(data)

@@ -32,6 +32,7 @@ from exeunt.actors.events import (
 from exeunt.actors.events import (
     SessionFailed as SessionFailedEvent,
 )
+from exeunt.actors.events.codec import Data
 from exeunt.actors.outcomes import Outcome, TurnEndReason
 from exeunt.actors.session.replies import AbortReceipt
 from exeunt.actors.state import SessionState
@@ -55,7 +56,7 @@ class Wreck:
         self.clear: clears.StagedClear | None = actor.clear
         self.lost: list[Waiter] = []
         """Whom the handler that raised would have woken: what it had to say is void, and they wait for it."""
-        self.loaded: tuple[bytes | None, Sequence[Event]] = (None, ())
+        self.loaded: tuple[Data | None, Sequence[Event]] = (None, ())
         """What the log says: a snapshot, and the events behind it."""
         self.stopping = actor.status in ("stopping", "closed")
         for waiter in lost:
@@ -207,7 +208,7 @@ def _fence_all(actor: SessionActor, at_work: set[Turn | None], batches: set[Batc
                 activity.scope.cancel()
 
 
-def rebuild(actor: SessionActor, snapshot: bytes | None, events: Sequence[Event]) -> None:
+def rebuild(actor: SessionActor, snapshot: Data | None, events: Sequence[Event]) -> None:
     """Make the state from a snapshot and the events behind it, under a new identity for ids."""
     start = None if snapshot is None else load_state(snapshot)
     actor.state = SessionState.replay(events, start)

@@ -5,6 +5,7 @@ from typing import Any
 
 from exeunt.actors.errors import ExeuntError, InvariantViolation
 from exeunt.actors.events import Event
+from exeunt.actors.events.codec import Data
 from exeunt.testing.journal_events import same
 
 
@@ -26,8 +27,9 @@ def expect_same(found: Sequence[Event], expected: Sequence[Event], what: str) ->
         )
 
 
-def expect_load(loaded: tuple[bytes | None, Sequence[Event]], events: list[Event]) -> None:
-    snapshot, tail = loaded
+def expect_load(loaded: tuple[Data | None, Sequence[Event]], events: list[Event]) -> None:
+    data, tail = loaded
+    snapshot = None if data is None else bytes(data)
     behind = {None: 0, b"three": 3, b"four": 4, b"five": 5}.get(snapshot)
     expect(behind is not None, f"a snapshot comes back as it was, not as {snapshot!r:.80}")
     expect_same(tail, events[behind:], "the events behind a snapshot")

@@ -27,6 +27,7 @@ from exeunt.actors.errors import (
     SessionOwnedElsewhere,
 )
 from exeunt.actors.events import Event
+from exeunt.actors.events.codec import Data
 from exeunt.actors.text import cause_of
 from exeunt.supervisor.journal.log import DurableLog
 from exeunt.supervisor.journal.protocol import Page, SessionMetadata
@@ -401,7 +402,7 @@ class DurableJournal:
             read_events, self._store, session_id, from_seq, limit, known, limiter=self._readers
         )
 
-    async def load(self, session_id: str, known: int) -> tuple[bytes | None, Sequence[Event]]:
+    async def load(self, session_id: str, known: int) -> tuple[Data | None, Sequence[Event]]:
         """Return the newest snapshot of a session, if there is one, and the events behind it. For logs."""
         return await trio.to_thread.run_sync(
             load_state, self._store, session_id, known, limiter=self._readers

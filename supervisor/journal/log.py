@@ -9,6 +9,7 @@ import trio
 
 from exeunt.actors.errors import ExeuntError, JournalError, JournalUnavailable
 from exeunt.actors.events import Event
+from exeunt.actors.events.codec import Data
 from exeunt.actors.turn.live import Waiter
 
 Ending = Callable[[], ExeuntError]
@@ -30,7 +31,7 @@ class Keeper(Protocol):
     async def read_known(
         self, session_id: str, from_seq: int, limit: int | None, known: int
     ) -> Sequence[Event]: ...
-    async def load(self, session_id: str, known: int) -> tuple[bytes | None, Sequence[Event]]: ...
+    async def load(self, session_id: str, known: int) -> tuple[Data | None, Sequence[Event]]: ...
 
 
 class DurableLog:
@@ -130,7 +131,7 @@ class DurableLog:
     def read_now(self, from_seq: int = 1) -> None:
         """Return `None`: reading a database takes waiting."""
 
-    async def load(self) -> tuple[bytes | None, Sequence[Event]]:
+    async def load(self) -> tuple[Data | None, Sequence[Event]]:
         """Return the newest snapshot, if there is one, and the events behind it. Raises `JournalError`."""
         await self.wait_durable(self.taken_seq)
         return await self._journal.load(self.session_id, self.durable_seq)

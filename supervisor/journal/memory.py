@@ -8,6 +8,7 @@ import trio
 
 from exeunt.actors.errors import InvalidConfiguration, JournalError, SessionExists, SessionNotFound
 from exeunt.actors.events import Event
+from exeunt.actors.events.codec import Data
 from exeunt.supervisor.journal.protocol import Page, SessionMetadata
 
 
@@ -42,7 +43,7 @@ class MemoryLog:
         """Return the events from number *from_seq* on."""
         return self._events[from_seq - 1 :]
 
-    async def load(self) -> tuple[bytes | None, Sequence[Event]]:
+    async def load(self) -> tuple[Data | None, Sequence[Event]]:
         """Return the log; a snapshot would save nothing."""
         await trio.lowlevel.checkpoint()
         return None, self._events

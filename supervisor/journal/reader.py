@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from exeunt.actors.errors import JournalError
 from exeunt.actors.events import Event
-from exeunt.actors.events.codec import SliceDecoder
+from exeunt.actors.events.codec import Data, SliceDecoder
 from exeunt.supervisor.journal.slices import open_slice, unseal
 from exeunt.supervisor.journal.store import Store, StoreDamaged, StoreUnavailable
 
@@ -45,7 +45,7 @@ def read_events(
     return events[begin:] if limit is None else events[begin : begin + limit]
 
 
-def load_state(store: Store, session_id: str, known: int) -> tuple[bytes | None, Sequence[Event]]:
+def load_state(store: Store, session_id: str, known: int) -> tuple[Data | None, Sequence[Event]]:
     """Return the newest snapshot, if there is a whole one, and the events behind it. Raises as `read_events`."""
     try:
         seq, sealed = store.read_snapshot(session_id) or (0, None)

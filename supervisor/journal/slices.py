@@ -21,9 +21,9 @@ def seal(data: bytes) -> bytes:
     return zlib.crc32(data).to_bytes(_SEAL, "big") + data
 
 
-def unseal(sealed: bytes) -> bytes:
-    """Return what was sealed. Raises `StoreDamaged` when it has changed since."""
-    data = sealed[_SEAL:]
+def unseal(sealed: bytes) -> memoryview:
+    """Return what was sealed, as a view: a snapshot may have megabytes. Raises `StoreDamaged` when it has changed."""
+    data = memoryview(sealed)[_SEAL:]
     if len(sealed) < _SEAL or zlib.crc32(data).to_bytes(_SEAL, "big") != sealed[:_SEAL]:
         raise StoreDamaged("a slice of a log is damaged: its checksum is wrong")
     return data
