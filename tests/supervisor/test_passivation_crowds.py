@@ -32,7 +32,9 @@ def ask_all(nursery: trio.Nursery, sessions: list[Session]) -> None:
         nursery.start_soon(session.send_and_wait, "A")
 
 
-async def test_s18_passivation_under_load_a_thousand_idle_sessions_leave_and_the_busy_one_stays(autojump_clock: object) -> None:
+async def test_s18_passivation_under_load_a_thousand_idle_sessions_leave_and_the_busy_one_stays(
+    autojump_clock: object,
+) -> None:
     model = ScriptedModel([], default=say("well"))
     async with passivating() as host, trio.open_nursery() as nursery:
         gc.collect()
