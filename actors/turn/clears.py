@@ -61,9 +61,7 @@ class StagedClear(Waiter):
         self.waiters.clear()
 
 
-def refusal(
-    actor: SessionActor, prompt: Any, calls: Collection[str] | None = None
-) -> ClearRefused | None:
+def refusal(actor: SessionActor, prompt: Any, calls: Collection[str] | None = None) -> ClearRefused | None:
     """Return why a clear with *prompt* cannot be staged now, or `None`. The order of the checks is a promise.
 
     With *calls*, ids of tool calls, only these may own it.
@@ -206,9 +204,7 @@ def _owners(actor: SessionActor, calls: Collection[str] | None) -> list[Call]:
         return [caller.call]
     batch = actor.batch
     assert batch is not None
-    running = [
-        call for call in batch.calls if not call.returned and (calls is None or call.call.id in calls)
-    ]
+    running = [call for call in batch.calls if not call.returned and (calls is None or call.call.id in calls)]
     if len(running) > 1:
         running = [call for call in running if call.terminal] or running
     return running
