@@ -116,12 +116,12 @@ class Connection:
         finally:
             self._nursery = None
             self._end_questions()
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + LAST_WORDS):
-                await trio.aclose_forcefully(self._stream)
             for served in list(self.attached.values()):
                 leaving.forsake(self.hub, served, self)
             self.attached.clear()
             self.server.ended(self)
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + LAST_WORDS):
+                await trio.aclose_forcefully(self._stream)
 
     def close(self, reason: str) -> None:
         """End the connection, and say why in the log."""
@@ -135,6 +135,12 @@ class Connection:
         await trio.sleep(self.server.options.login_timeout)
         if self.tenant is None:
             self.close("no_token")
+
+    async def room(self) -> None:
+        """Wait while more than its share waits for the client. For what makes long answers."""
+        while self._outbox.is_full:
+            self._progress = trio.Event()
+            await self._progress.wait()
 
     async def flushed(self) -> None:
         """Wait until every request is answered, and all that was posted is written."""
@@ -176,6 +182,8 @@ class Connection:
         reader = FrameReader(options.longest_frame)
         stream = self._stream
         while True:
+            # Who does not read its answers is asked nothing more: writing to it has a time-out.
+            await self.room()
             try:
                 if reader.is_inside:
                     data = await self._rest(stream)

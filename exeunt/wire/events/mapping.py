@@ -37,7 +37,7 @@ OUTSIDE = frozenset(
 
 
 def _start(mapper: EventMapper, event: core.SessionStart) -> Mapped:
-    mapper.model = event.model
+    mapper.model = mapper.model or event.model
     mapper.started = event.time
     data = {
         "sessionId": event.session_id,
@@ -45,7 +45,7 @@ def _start(mapper: EventMapper, event: core.SessionStart) -> Mapped:
         "producer": "exeunt",
         "copilotVersion": "0.0.0",
         "startTime": iso(event.time),
-        "selectedModel": event.model,
+        "selectedModel": mapper.model,
         "context": {"cwd": mapper.working_directory},
         "remoteSteerable": False,
         "alreadyInUse": False,

@@ -26,6 +26,9 @@ from exeunt.wire.serving.tools import ToolFactory
 
 logger = logging.getLogger("exeunt.wire")
 
+HISTORIES_AT_ONCE = 4
+"""Whole logs that are made into answers at the same time: 100,000 events are some 30 MB."""
+
 
 class Hub:
     """The sessions of one server."""
@@ -36,6 +39,8 @@ class Hub:
         self.working_directory = str(Path.cwd())
         self.tools = ToolFactory(self._call_tool, options.tool_timeout)
         self.sessions: dict[str, Served] = {}
+        self.histories = trio.CapacityLimiter(HISTORIES_AT_ONCE)
+        """For who reads a whole log: it is long, and long in many answers at once is too much."""
         self.handlers = Handlers(
             models=Models(default),
             on_permission_request=self._ask_permission,

@@ -407,6 +407,34 @@ class Served:
             if pending.client is former:
                 pending.client = client
 
+    def tell_what_came(self, client: Client) -> None:
+        """Tell the other clients what this one can do."""
+        if (
+            client.config.requestElicitation
+            and sum(bool(c.config.requestElicitation) for c in self._all) == 1
+        ):
+            self._tell_others(client, "capabilities.changed", {"ui": {"elicitation": True}})
+        if client.config.commands:
+            self._tell_others(client, "commands.changed", {"commands": self.commands()})
+
+    def tell_what_left(self, client: Client) -> None:
+        """Tell the other clients what nobody can do any more."""
+        if client.config.requestElicitation and not self.elicits:
+            self.notify("capabilities.changed", {"ui": {"elicitation": False}})
+        if client.config.commands:
+            self.notify("commands.changed", {"commands": self.commands()})
+
+    @property
+    def _all(self) -> list[Client]:
+        return list(self.clients.values())
+
+    def _tell_others(self, client: Client, kind: str, data: dict[str, Any]) -> None:
+        wire = self._mapper.made(kind, data, self.hub.wall())
+        body = self._head + encode(wire) + b"}}"
+        for other in self._all:
+            if other is not client:
+                other.show(body, False)
+
     def client_left(self, client: Client) -> None:
         """End, or leave to others, what waited for a client that is not attached any more."""
         waits = self.hub.options.wait_for_clients
