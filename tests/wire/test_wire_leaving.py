@@ -5,7 +5,6 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from exeunt.testing import ScriptedModel, after, call, hang
-from exeunt.testing.faulty_store import MemoryStore
 from exeunt.wire.options import WireOptions
 from tests.wire.wire_client import CLEAR, WireClient, WireFailure, open_wire, tool
 
@@ -211,38 +210,6 @@ async def test_a_thousand_clients_at_once_come_and_go(autojump_clock: MockClock)
             await client.stream.aclose()
         await wait_all_tasks_blocked()
         assert wire.server.statistics().connections == 1
-
-
-# --- The process ends --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("gives", [True, False])
-async def test_a_call_outlives_the_process_and_waits_for_its_answer(
-    gives: bool, autojump_clock: MockClock
-) -> None:
-    """The client of a server that was killed comes back, with the answer to the old request."""
-    from exeunt.supervisor.journal.durable import DurableJournal
-
-    store = MemoryStore()
-    model = ScriptedModel([call("t"), "done"])
-    async with open_wire(model, options=WAITS, journal=DurableJournal(store), settled=False) as wire:
-        client = await wire.connect()
-        request = await started_call(client)
-        actor = wire.host.find("s")
-        assert actor is not None
-        await actor.log.wait_durable(actor.state.seq)
-        killed = store.copy()
-    async with open_wire(model, options=WAITS, journal=DurableJournal(killed), settled=gives) as wire:
-        client = await wire.connect()
-        await client.call("session.resume", sessionId="s", tools=[T], continuePendingWork=True)
-        await wait_all_tasks_blocked()
-        assert client.events("external_tool.requested") == []
-        if gives:
-            assert await client.give(request, result="kept")
-            await client.event("session.idle")
-            assert model.requests[-1].results == {"call_1": "kept"}
-        else:
-            assert len(model.requests) == 1
 
 
 async def test_a_hanging_model_does_not_keep_a_server_from_ending(autojump_clock: MockClock) -> None:

@@ -39,7 +39,8 @@ async def create(hub: Hub, peer: Peer, tenant: str, config: SessionConfig) -> Cl
         return client
     served = Served(hub, session_id, tenant, config)
     served.clients[peer] = client
-    served.model, options = served.options()
+    served.first_model, options = served.options()
+    served.model = served.first_model
     hub.sessions[session_id] = served
     try:
         hub.host.metrics.register_tools(options.tools.names)

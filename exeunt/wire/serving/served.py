@@ -58,6 +58,7 @@ class Served:
         "calls",
         "clients",
         "config",
+        "first_model",
         "hub",
         "last_answer",
         "questions",
@@ -87,6 +88,8 @@ class Served:
         """Calls that wait for a hook, and who runs it."""
         self.asked: dict[str, str] | None = None
         """Requests of an earlier process that were not answered, by the id of the call."""
+        self.first_model = ""
+        """The name of the model that it was made with, where it was made here."""
         self.last_answer: WireEvent | None = None
         """The model's last answer, for who waits for one."""
         self._mapper = EventMapper(
@@ -282,6 +285,7 @@ class Served:
     def history(self, events: Sequence[Event]) -> list[WireEvent]:
         """Return a whole log as clients see it."""
         mapper = EventMapper(self.session_id, self._describe, self.working_directory)
+        mapper.model = self.first_model
         return [wire for event in events for wire in mapper.map(event) if not wire.ephemeral]
 
     def _idle(self) -> None:
