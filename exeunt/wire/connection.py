@@ -295,24 +295,23 @@ class Connection:
 
     # --- Requests to the client ------------------------------------------------------------------------------
 
-    async def ask(self, method: str, params: Any) -> Any:
+    async def ask(self, method: str, params: Any, seconds: float | None = None) -> Any:
         """Send a request and return the decoded answer.
 
-        Raises `ClientGone` when the connection ends or no answer comes in time, `ClientRefused` for an error.
-        Cancelled: the client may do it all the same.
+        Raises `ClientGone` when the connection ends or no answer comes in time, `ClientRefused` for an error. The
+        time is *seconds*, or the server's. Cancelled: the client may do it all the same.
         """
         if self._nursery is None:
             raise ClientGone(f"{self.name} has disconnected, and cannot be asked for {method}")
         self._questions += 1
         number = self._questions
         waiter = self._asked[number] = Waiter()
+        bound = self.server.options.answer_timeout if seconds is None else seconds
         self.post(rpc.request(number, method, params))
         try:
-            with trio.move_on_after(self.server.options.answer_timeout):
+            with trio.move_on_after(bound):
                 return await waiter.wait()
-            raise ClientGone(
-                f"{self.name} did not answer {method} within {self.server.options.answer_timeout:g} s"
-            )
+            raise ClientGone(f"{self.name} did not answer {method} within {bound:g} s")
         finally:
             del self._asked[number]
 

@@ -85,17 +85,23 @@ async def test_without_the_pending_work_the_call_is_interrupted_and_nothing_runs
     assert text == "The execution of this tool, or a previous tool was interrupted."
 
 
-async def test_an_approval_is_asked_for_again() -> None:
+async def test_an_approval_waits_on_under_the_same_request() -> None:
     store, model = MemoryStore(), ScriptedModel([call("t"), "done"])
     async with served(store, model, settled=False) as wire:
         client = await wire.connect()
         await client.create(tools=[ASKS])
         await client.say()
-        await client.event("permission.requested")
+        asked = (await client.event("permission.requested"))["data"]["requestId"]
         killed = await copy_of(wire, store)
     async with served(killed, model) as wire:
         client = await come_back(wire, ASKS, go_on=True)
-        await client.approve()
+        done = await client.call(
+            "session.permissions.handlePendingPermissionRequest",
+            sessionId="s",
+            requestId=asked,
+            result={"kind": "approve-once"},
+        )
+        assert done == {"success": True}
         assert await client.give(await client.requested(), result="ok")
         await client.event("session.idle")
     assert model.requests[-1].results == {"call_1": "ok"}

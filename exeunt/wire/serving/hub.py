@@ -12,8 +12,9 @@ from exeunt.actors.errors import ExeuntError, SessionNotFound
 from exeunt.actors.events import Event
 from exeunt.actors.hooks import HookInvocation
 from exeunt.actors.outcomes import ToolResult
-from exeunt.actors.permissions import PermissionDecision, PermissionRequest
-from exeunt.actors.tools import ToolInvocation
+from exeunt.actors.permissions import LeavePending, PermissionRequest, UserNotAvailable
+from exeunt.actors.tools import ToolInvocation, ask_user_tool
+from exeunt.actors.user_input import UserInputRequest
 from exeunt.host import SessionHost
 from exeunt.wire.events.clock import iso
 from exeunt.wire.options import WireOptions
@@ -44,6 +45,8 @@ class Hub:
         self.handlers = Handlers(
             models=Models(default),
             on_permission_request=self._ask_permission,
+            on_user_input_request=self._ask_user,
+            ask_user=ask_user_tool(),
             hooks=hooks_of(self),
             base_message=options.system_message,
         )
@@ -59,10 +62,12 @@ class Hub:
     async def _call_tool(self, arguments: dict[str, Any], invocation: ToolInvocation) -> ToolResult:
         return await self.served(invocation.session_id).call(invocation)
 
-    async def _ask_permission(
-        self, request: PermissionRequest, invocation: HookInvocation
-    ) -> PermissionDecision:
-        return await self.served(invocation.session_id).ask(request)
+    def _ask_permission(self, request: PermissionRequest, invocation: HookInvocation) -> Any:
+        """Leave the decision to the clients, who are told of the request by its event."""
+        return LeavePending() if self.served(invocation.session_id).is_asked() else UserNotAvailable()
+
+    async def _ask_user(self, request: UserInputRequest, invocation: HookInvocation) -> Any:
+        return await self.served(invocation.session_id).ask_user(request)
 
     def served(self, session_id: str) -> Served:
         """Return a session that calls us. Raises `SessionNotFound`."""
