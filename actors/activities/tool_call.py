@@ -71,6 +71,8 @@ class Call(Activity):
         self.call = call
         self.index = index
         self.tool: Tool[..., Any] | None = actor.options.tools.find(call.name)
+        self.terminal = self.tool is not None and self.tool.is_terminal
+        """Whether its success ends the turn."""
         self.name = call.name if self.tool is None else self.tool.name
         self.tenant = actor.options.tenant
         self.started_at = now
@@ -86,9 +88,11 @@ class Call(Activity):
         return self.cause is not None or self.done
 
     @property
-    def terminal(self) -> bool:
-        """Whether its success ends the turn."""
-        return self.tool is not None and self.tool.is_terminal
+    def idempotency_key(self) -> str:
+        """What every run of it has, and no other call."""
+        # Not the call's id: models use the same ones again in the next context.
+        assert self.start is not None
+        return f"{self.actor.id}/{self.start.id}"
 
     def granted(self) -> None:
         """A slot for tools became free."""

@@ -24,6 +24,9 @@ class CallState(Protocol):
     @property
     def cancelled(self) -> bool: ...
 
+    @property
+    def idempotency_key(self) -> str: ...
+
 
 @attrs.define(eq=False)
 class ToolInvocation:
@@ -42,9 +45,6 @@ class ToolInvocation:
     arguments_json: str
     """The arguments as the model wrote them, or as a hook changed them."""
 
-    idempotency_key: str
-    """The same for every run of this call, also after a crash. Give it to services that can deduplicate."""
-
     _call: CallState = attrs.field(alias="call", repr=False)
     _arguments: dict[str, Any] | None = attrs.field(default=None, init=False, repr=False)
 
@@ -54,6 +54,11 @@ class ToolInvocation:
         if self._arguments is None:
             self._arguments = ANY_OBJECT.decode(mended(self.arguments_json))
         return self._arguments
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every run of this call, also after a crash. Give it to services that can deduplicate."""
+        return self._call.idempotency_key
 
     @property
     def cancelled(self) -> bool:

@@ -57,6 +57,7 @@ class SessionActor:
         "_inbox",
         "_kept",
         "_mixed",
+        "_moment",
         "_objects",
         "_starts",
         "_unshown",
@@ -134,6 +135,8 @@ class SessionActor:
         self._inbox: deque[Entry] | None = None
         self._draining = False
         self._wall = host.clock.wall
+        self._moment = 0.0
+        """When the first of what was collected happened. A handler takes no time: all of it bears that one."""
         self._collected: list[Event] | None = None
         self._mixed = False
         """Whether something ephemeral is among what was collected."""
@@ -291,22 +294,23 @@ class SessionActor:
     def emit(self, event: type[Event], *payload: Any) -> Any:
         """Make the next event of this session, fold it, and show it when the handler has returned."""
         state = self.state
+        collected = self._collected
+        if collected is None:
+            collected = self._collected = []
+            self._moment = self._wall()
         # Each kind of event has fields of its own, which no type says here.
         make: Any = event
         if event.ephemeral:
             self._mixed = True
             self._ephemeral += 1
-            made = make(self.origin, state.seq, self._wall(), self._ephemeral, *payload)
+            made = make(self.origin, state.seq, self._moment, self._ephemeral, *payload)
         else:
             state.seq = seq = state.seq + 1
-            made = make(self.origin, seq, self._wall(), *payload)
+            made = make(self.origin, seq, self._moment, *payload)
             fold = FOLDS.get(event)
             if fold is not None:
                 fold(state, made)
-        if self._collected is None:
-            self._collected = [made]
-        else:
-            self._collected.append(made)
+        collected.append(made)
         return made
 
     def start(self, activity: Activity) -> None:

@@ -14,12 +14,11 @@ from exeunt.actors.tools import ToolInvocation
 class Call:
     def __init__(self) -> None:
         self.cancelled = False
+        self.idempotency_key = "key-1"
 
 
 def invocation(arguments: str = "{}", call: Call | None = None) -> ToolInvocation:
-    return ToolInvocation(
-        cast("Any", "the session"), "s1", "call_1", "work", arguments, "key-1", call or Call()
-    )
+    return ToolInvocation(cast("Any", "the session"), "s1", "call_1", "work", arguments, call or Call())
 
 
 async def double(number: int) -> int:
