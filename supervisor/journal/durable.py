@@ -63,6 +63,8 @@ class JournalStatistics:
     written_events: int
     failures: int
     """Attempts to write that found the database unavailable."""
+    truncated_bytes: int
+    """Bytes of a write that had been cut off half-way, and were dropped when the database was opened."""
 
 
 @attrs.frozen
@@ -452,6 +454,7 @@ class DurableJournal:
             commits=self._commits,
             written_events=self._written,
             failures=self._failures,
+            truncated_bytes=self._store.truncated_bytes,
         )
 
     async def _find(self, session_id: str) -> StoredSession | None:
