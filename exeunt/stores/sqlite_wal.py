@@ -30,14 +30,15 @@ def torn_bytes(connection: sqlite3.Connection, database: Path) -> int:
     connection.execute("BEGIN IMMEDIATE")
     try:
         with Path(f"{database}-wal").open("rb") as file:
-            return _behind_last_commit(file, max(known, 0))
+            return behind_last_commit(file, max(known, 0))
     except FileNotFoundError:
         return 0
     finally:
         connection.execute("ROLLBACK")
 
 
-def _behind_last_commit(file: BinaryIO, known: int) -> int:
+def behind_last_commit(file: BinaryIO, known: int) -> int:
+    """Return how many bytes of the log *file* belong to no commit; its first *known* frames are known to be whole."""
     header = _Header.read(file)
     if header is None:
         return _size(file)
@@ -78,6 +79,7 @@ class _Header:
     @classmethod
     def read(cls, file: BinaryIO) -> "_Header | None":
         """Return what the file begins with; `None` for a beginning that was cut off itself."""
+        file.seek(0)
         data = file.read(HEADER_SIZE)
         if len(data) < HEADER_SIZE:
             return None

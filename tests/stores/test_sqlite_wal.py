@@ -1,5 +1,6 @@
 """What is counted as cut off at the end of a write-ahead log, and what only looks like it."""
 
+import io
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -7,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from exeunt.stores.sqlite import SqliteStore
-from exeunt.stores.sqlite_wal import FRAME_HEADER_SIZE, HEADER_SIZE
+from exeunt.stores.sqlite_wal import FRAME_HEADER_SIZE, HEADER_SIZE, behind_last_commit
 from exeunt.testing.journal_events import some_events
 from tests.stores.sqlite_support import live_copy, page_size, read, write
 
@@ -98,6 +99,26 @@ def test_what_another_process_is_writing_is_not_counted(left: Path) -> None:
         assert store.truncated_bytes == 0
         other.execute("COMMIT")
         store.close()
+
+
+def test_what_sqlite_knows_of_the_log_only_saves_the_reading(left: Path) -> None:
+    """Another process may have gone on with the log, or begun it anew, since SQLite was asked."""
+    frame = FRAME_HEADER_SIZE + page_size(live_copy(left, left.with_name("size.db")))
+    content = log_of(left).read_bytes()
+    frames = (len(content) - HEADER_SIZE) // frame
+    sizes = [content[HEADER_SIZE + number * frame :][4:8] for number in range(frames)]
+    commits = [number + 1 for number, size in enumerate(sizes) if size != bytes(4)]
+    assert len(commits) > 2
+    assert commits[-1] == frames
+    for torn in (b"", bytes(10), content[-frame:], content[-frame : -frame // 2]):
+        file = io.BytesIO(content + torn)
+        assert [behind_last_commit(file, known) for known in (0, *commits)] == [len(torn)] * (
+            len(commits) + 1
+        )
+        # Of a round that ended: its frames are not there any more.
+        assert behind_last_commit(file, frames + 5) == len(torn)
+    cut_off = io.BytesIO(content[: HEADER_SIZE + (commits[1] + 1) * frame - 1])
+    assert behind_last_commit(cut_off, 0) == frame - 1
 
 
 def test_a_torn_tail_is_named_in_the_log_of_the_process(left: Path, caplog: pytest.LogCaptureFixture) -> None:
