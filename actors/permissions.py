@@ -18,6 +18,8 @@ class PermissionRequest:
     """The decoded arguments, as a hook may have changed them."""
     tool_description: str
     kind: str = "custom-tool"
+    request_id: str = attrs.field(default="", eq=False)
+    """The id under which the event `permission.requested` names it; not part of what is asked."""
 
 
 @attrs.frozen

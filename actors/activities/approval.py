@@ -53,7 +53,9 @@ async def ask(call: "Call", tool: "Tool[..., Any]", *, forced: bool = False) -> 
 async def _answered(call: "Call", tool: "Tool[..., Any]", handler: PermissionHandler) -> CallEnd | None:
     actor = call.actor
     arguments = ToolCall(call.call.id, call.name, call.arguments_json).arguments
-    request = PermissionRequest(call.call.id, call.name, arguments, tool.description)
+    request = PermissionRequest(
+        call.call.id, call.name, arguments, tool.description, request_id=call.asking or ""
+    )
     try:
         answer = handler(request, actor.invocation(call.call.id))
         if inspect.isawaitable(answer):

@@ -109,6 +109,38 @@ class SessionTruncated(Event, frozen=True, gc=False, tag="session.truncated"):
     """Messages that follow them, as slices of a log."""
 
 
+class SessionModelChange(Event, frozen=True, gc=False, tag="session.model_change"):
+    """The session goes on with another model, from its next request on."""
+
+    type: ClassVar[str] = "session.model_change"
+    new_model: str
+    previous_model: str = ""
+
+
+class SessionModeChanged(Event, frozen=True, gc=False, tag="session.mode_changed"):
+    """Somebody chose another mode. The host keeps it for the clients; nothing of the turns depends on it."""
+
+    type: ClassVar[str] = "session.mode_changed"
+    previous_mode: str
+    new_mode: str
+
+
+class SessionTitleChanged(Event, frozen=True, gc=False, tag="session.title_changed"):
+    """The session has another name."""
+
+    type: ClassVar[str] = "session.title_changed"
+    title: str
+
+
+class SessionInfo(Event, frozen=True, gc=False, tag="session.info"):
+    """Somebody outside noted something in the log."""
+
+    type: ClassVar[str] = "session.info"
+    info_type: str
+    message: str
+    url: str | None = None
+
+
 class SessionIdle(EphemeralEvent, frozen=True, gc=False, tag="session.idle"):
     """Nothing is left to do. Exactly one follows the last turn."""
 

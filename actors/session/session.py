@@ -105,6 +105,17 @@ class Session:
         await _until_safe(actor)
         return message_id
 
+    def send_now(self, prompt: str, mode: Mode = "enqueue") -> str | None:
+        """Give the session a message without waiting; return its id, or `None` where that takes waiting.
+
+        It does where the session has left memory, or where an accepted message would not be safe at once: then
+        nothing has happened, and `send` is what to use. Raises what `send` raises.
+        """
+        actor = self._actor
+        if actor.status != "live" or (actor.options.durability != "relaxed" and actor.log.outlives_process):
+            return None
+        return _put_message(actor, prompt, mode, None)
+
     async def send_and_wait(
         self,
         prompt: str,

@@ -37,6 +37,7 @@ class _Snapshot(msgspec.Struct, array_like=True):
     step: list[memoryview]
     open_calls: list[memoryview]
     approvals: dict[str, str] = {}
+    labels: dict[str, str] = {}
 
 
 _decoder = msgspec.msgpack.Decoder(_Snapshot)
@@ -67,6 +68,7 @@ def dump(state: SessionState, last_id: str) -> bytes:
             _encoded(() if state.step is None else (state.step,)),
             _encoded((state.open_calls or {}).values()),
             state.approvals or {},
+            state.labels or {},
         )
     )
 
@@ -94,6 +96,7 @@ def load(data: Data) -> SessionState | None:
     state.steering = deque(snapshot.steering) if snapshot.steering else None
     state.call_ids = snapshot.call_ids or None
     state.approvals = snapshot.approvals or None
+    state.labels = snapshot.labels or None
     messages = decoder.decode_all(snapshot.messages)
     context = Context(
         tuple(decoder.decode_all(snapshot.preamble)), messages, len(messages), snapshot.generation, None

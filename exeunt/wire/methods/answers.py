@@ -1,0 +1,27 @@
+"""Answers to requests that went to clients as events."""
+
+from typing import Any
+
+from exeunt.wire.connection import Connection
+from exeunt.wire.messages.answers import PermissionAnswer, ToolAnswer
+from exeunt.wire.serving.results import result_from
+
+
+def tool_call(connection: Connection, params: ToolAnswer) -> dict[str, Any]:
+    """Take the result of a call, from the client that was asked. A second answer changes nothing."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    pending = None if served.calls is None else served.calls.get(params.requestId)
+    if pending is None or pending.waiter.resolved or not pending.may_answer(served.clients.get(connection)):
+        return {"success": False}
+    name, arguments = served.called(pending)
+    pending.answer(result_from(params.result, params.error, name, arguments))
+    return {"success": True}
+
+
+def permission(connection: Connection, params: PermissionAnswer) -> dict[str, Any]:
+    """Take a decision, from any client of the session. The first counts."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    pending = None if served.approvals is None else served.approvals.get(params.requestId)
+    if pending is None or connection not in served.clients:
+        return {"success": False}
+    return {"success": pending.answer(params.result)}

@@ -1,0 +1,52 @@
+"""The context of a session."""
+
+from typing import Any
+
+import msgspec
+
+from exeunt.actors.errors import EmptySeedPrompt, NoToolCallInFlight
+from exeunt.wire.connection import Connection
+from exeunt.wire.messages.history import ClearContext, Truncate
+from exeunt.wire.rpc import FAILED, RpcError
+
+NOT_A_TEXT = "missing or non-string parameter 'prompt'"
+
+BLANK = (
+    "session.history.clearContext requires a non-empty 'prompt': it becomes the first user message of the window the "
+    "clear creates"
+)
+
+NO_CALL = (
+    "session.history.clearContext must be called from inside a tool handler: no tool call is in flight, so the clear "
+    "cannot drop the tool results it orphans and the seed prompt would have no turn to run in. (A clear earlier in the "
+    "same tool batch also produces this state: its wipe removed the tool calls this check reads. Only one clear per "
+    "tool batch is supported.)"
+)
+"""These three texts are the protocol's: clients look for them."""
+
+
+async def clear_context(connection: Connection, params: ClearContext) -> dict[str, Any]:
+    """Stage a clear. It belongs to a call whose answer this client still owes: the only one, or the terminal ones."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    client = served.clients.get(connection)
+    calls = set[str]() if client is None else served.calls_of(client)
+    try:
+        prompt: Any = msgspec.json.decode(bytes(params.prompt) or b"null")
+    except (msgspec.DecodeError, RecursionError):
+        prompt = None
+    if not isinstance(prompt, str):
+        raise RpcError(FAILED, NOT_A_TEXT)
+    try:
+        cleared = await served.handle.history.clear_context(prompt, calls=calls)
+    except EmptySeedPrompt as error:
+        raise RpcError(FAILED, BLANK, {"type": "EmptySeedPrompt"}) from error
+    except NoToolCallInFlight as error:
+        raise RpcError(FAILED, NO_CALL, {"type": "NoToolCallInFlight"}) from error
+    return {"messagesCleared": cleared.messages_cleared}
+
+
+async def truncate(connection: Connection, params: Truncate) -> dict[str, Any]:
+    """Go back to the conversation as it was after an event."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    event = await served.handle.history.truncate(params.eventId)
+    return {"eventsRemoved": event.events_removed, "checkpointCleanupFailed": False}

@@ -1,0 +1,78 @@
+"""From what clients want of a session to the options that it runs with."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import attrs
+
+from exeunt.actors.errors import InvalidConfiguration
+from exeunt.actors.hooks import Hooks
+from exeunt.actors.options import SessionOptions
+from exeunt.actors.permissions import PermissionHandler
+from exeunt.actors.tools import Tool
+from exeunt.configuration import build_options
+from exeunt.wire.messages.sessions import SessionConfig
+from exeunt.wire.serving.client import Client
+from exeunt.wire.serving.models import Models
+from exeunt.wire.serving.system_message import system_message
+from exeunt.wire.serving.tools import chosen
+
+_FIELDS = tuple(field.name for field in attrs.fields(SessionConfig))
+
+
+@attrs.frozen(kw_only=True)
+class Handlers:
+    """What all sessions of a server share."""
+
+    models: Models
+    on_permission_request: PermissionHandler
+    hooks: Hooks
+    base_message: str
+
+
+def check(config: SessionConfig) -> None:
+    """Refuse what this server does not do. Raises `InvalidConfiguration`."""
+    if config.mcpServers:
+        raise InvalidConfiguration("mcpServers are not served: give the session tools of the client")
+    if config.cloud:
+        raise InvalidConfiguration("cloud sessions are not served")
+
+
+def merged(before: SessionConfig, config: SessionConfig) -> SessionConfig:
+    """Return what holds after another client has said what it wants: that, and for the rest what was said before."""
+    said = {name: value for name in _FIELDS if (value := getattr(config, name)) is not None}
+    return attrs.evolve(before, **said)
+
+
+def options_for(
+    config: SessionConfig, clients: Iterable[Client], tenant: str, handlers: Handlers
+) -> tuple[str, SessionOptions]:
+    """Return the name of the model, and the options. Raises `InvalidConfiguration`."""
+    attached = list(clients)
+    name, model = handlers.models.choose(config)
+    asks = any(client.config.requestPermission for client in attached)
+    hooked = any(client.config.hooks for client in attached)
+    options = build_options(
+        model=model,
+        tools=_tools(attached),
+        system_message=system_message(config.systemMessage, handlers.base_message),
+        on_permission_request=handlers.on_permission_request if asks else None,
+        hooks=handlers.hooks if hooked else None,
+        tenant=tenant,
+        streaming=bool(config.streaming),
+    )
+    return name, options
+
+
+def _tools(clients: list[Client]) -> tuple[Tool[..., Any], ...]:
+    """The tools of all clients; of two with one name, that of the client that came last."""
+    made: dict[str, Tool[..., Any]] = {}
+    for client in clients:
+        own = client.served_tools
+        config = client.config
+        if config.availableTools is None and config.excludedTools is None:
+            made.update(own)
+        else:
+            let_through = chosen(own, config.availableTools, config.excludedTools)
+            made.update({name: tool for name, tool in own.items() if name in let_through})
+    return tuple(made.values())

@@ -1,0 +1,358 @@
+"""One session, as its clients see it."""
+
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+import trio
+
+from exeunt.actors.errors import ClientGone
+from exeunt.actors.events import Event, ExternalToolRequested, SessionIdle, SessionShutdown
+from exeunt.actors.options import SessionOptions
+from exeunt.actors.outcomes import ToolResult
+from exeunt.actors.permissions import PermissionDecision, PermissionRequest, UserNotAvailable
+from exeunt.actors.session import Session
+from exeunt.actors.tools import ToolInvocation
+from exeunt.wire.events.clock import iso
+from exeunt.wire.events.mapper import EventMapper, WireEvent
+from exeunt.wire.events.mapping import OUTSIDE
+from exeunt.wire.messages.sessions import SessionConfig
+from exeunt.wire.rpc import encode, notification
+from exeunt.wire.serving import configuration
+from exeunt.wire.serving.client import Client, Peer
+from exeunt.wire.serving.decisions import decision_from
+from exeunt.wire.serving.pending import Pending
+from exeunt.wire.serving.results import gone
+
+if TYPE_CHECKING:
+    from exeunt.wire.serving.hub import Hub
+
+DROPPABLE = frozenset(
+    {
+        "assistant.message_delta",
+        "assistant.reasoning_delta",
+        "assistant.streaming_delta",
+        "assistant.turn_retry",
+        "assistant.usage",
+        "model.call_failure",
+        "pending_messages.modified",
+        "session.usage_info",
+    }
+)
+"""Events that a slow client does without: what they show is shown again, or is of the moment. Others that are not
+kept, `session.idle` before all, tell clients to go on."""
+
+
+class Served:
+    """A session and its clients. Made and kept by the hub."""
+
+    __slots__ = (
+        "_head",
+        "_mapper",
+        "approvals",
+        "asked",
+        "calls",
+        "clients",
+        "config",
+        "hub",
+        "last_answer",
+        "ready",
+        "session",
+        "tenant",
+        "waiting_hooks",
+    )
+
+    def __init__(self, hub: "Hub", session_id: str, tenant: str, config: SessionConfig) -> None:
+        self.hub = hub
+        self.tenant = tenant
+        self.config = config
+        """What holds of all that its clients wanted."""
+        self.session: Session | None = None
+        self.ready: trio.Event | None = trio.Event()
+        """Set, and gone, when the session is there, or will not be."""
+        self.clients: dict[Peer, Client] = {}
+        """In the order in which they came."""
+        self.calls: dict[str, Pending] | None = None
+        self.approvals: dict[str, Pending] | None = None
+        self.waiting_hooks: list[tuple[str, Client]] | None = None
+        """Calls that wait for a hook, and who runs it."""
+        self.asked: dict[str, str] | None = None
+        """Requests of an earlier process that were not answered, by the id of the call."""
+        self.last_answer: WireEvent | None = None
+        """The model's last answer, for who waits for one."""
+        self._mapper = EventMapper(
+            session_id, self._describe, config.workingDirectory or hub.working_directory
+        )
+        self._head = b'{"jsonrpc":"2.0","method":"session.event","params":{"sessionId":%b,"event":' % encode(
+            session_id
+        )
+
+    @property
+    def session_id(self) -> str:
+        """The session's id."""
+        return self._mapper.session_id
+
+    @property
+    def working_directory(self) -> str:
+        """What the session's clients call its folder. Nothing here reads or writes it."""
+        return self._mapper.working_directory
+
+    @property
+    def model(self) -> str:
+        """The name of the session's model."""
+        return self._mapper.model
+
+    @model.setter
+    def model(self, name: str) -> None:
+        self._mapper.model = name
+
+    @property
+    def mode(self) -> str:
+        """What clients have chosen: `interactive`, `plan` or `autopilot`."""
+        return self._mapper.mode
+
+    @property
+    def title(self) -> str:
+        """The session's name, if it has one."""
+        actor = self.hub.host.find(self.session_id)
+        return "" if actor is None else (actor.state.labels or {}).get("title", "")
+
+    @property
+    def started(self) -> float:
+        """When the session began; seconds since the epoch."""
+        return self._mapper.started
+
+    @property
+    def handle(self) -> Session:
+        """The session."""
+        assert self.session is not None
+        return self.session
+
+    def options(self) -> tuple[str, SessionOptions]:
+        """Return the name of the model, and the options that follow from what the clients want."""
+        return configuration.options_for(self.config, self.clients.values(), self.tenant, self.hub.handlers)
+
+    def description(self) -> dict[str, Any]:
+        """Return what a client is told that has attached."""
+        elicits = any(client.config.requestElicitation for client in self.clients.values())
+        return {
+            "sessionId": self.session_id,
+            "nativeSessionId": self.session_id,
+            "startTime": iso(self.started),
+            "isRemote": False,
+            "mode": self.mode,
+            "capabilities": {
+                "ui": {"elicitation": elicits, "mcpApps": False, "canvases": False},
+                "extensions": False,
+            },
+            "modelState": {"modelId": self.model},
+        }
+
+    # --- Events --------------------------------------------------------------------------------------------
+
+    def prime(self, events: Sequence[Event], model: str, started: float) -> None:
+        """Take note of the last events of a log, so that what follows them can be told."""
+        mapper = self._mapper
+        for event in events:
+            if not event.ephemeral:
+                self._note(event)
+                for _ in mapper.map(event):
+                    pass
+        mapper.model, mapper.started = model, started
+
+    def take_labels(self) -> None:
+        """Take over what was chosen earlier, and may stand far back in the log."""
+        actor = self.hub.host.find(self.session_id)
+        if actor is not None:
+            self._mapper.mode = (actor.state.labels or {}).get("mode", self._mapper.mode)
+
+    def _note(self, event: Event) -> None:
+        if type(event) is ExternalToolRequested:
+            if self.asked is None:
+                self.asked = {}
+            self.asked[event.tool_call_id] = event.request_id
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Tell the clients what has happened. Never waits."""
+        mapper = self._mapper
+        for event in events:
+            for wire in mapper.map(event):
+                self.tell(wire)
+            kind = type(event)
+            if kind is SessionIdle:
+                self._idle()
+            elif kind is SessionShutdown:
+                self.hub.left(self)
+
+    def tell(self, wire: WireEvent) -> None:
+        """Send an event to each client that wants it."""
+        kind = wire.type
+        if kind == "assistant.message":
+            self.last_answer = wire
+        clients = self.clients
+        if not clients:
+            return
+        body = self._head + encode(wire) + b"}}"
+        droppable = kind in DROPPABLE
+        if kind in OUTSIDE:
+            for client in clients.values():
+                if client.wants(kind):
+                    client.show(body, droppable)
+            return
+        for client in clients.values():
+            client.show(body, droppable)
+
+    def notify(self, kind: str, data: dict[str, Any]) -> None:
+        """Send an event that the log does not have."""
+        self.tell(self._mapper.made(kind, data, self.hub.wall()))
+
+    def lifecycle(self, kind: str) -> None:
+        """Tell the clients what became of the session as a whole."""
+        clients = self.clients
+        if clients:
+            body = notification("session.lifecycle", self.lifecycle_params(kind))
+            for client in clients.values():
+                client.show(body, True)
+
+    def lifecycle_params(self, kind: str) -> dict[str, Any]:
+        """Return what is told of the session as a whole."""
+        return {"type": kind, "sessionId": self.session_id, "metadata": self.hub.times(self)}
+
+    def want_own(self) -> None:
+        """Note whether any client has asked for events that the protocol does not have."""
+        self._mapper.wants_own = any(client.interests for client in self.clients.values())
+
+    def history(self, events: Sequence[Event]) -> list[WireEvent]:
+        """Return a whole log as clients see it."""
+        mapper = EventMapper(self.session_id, self._describe, self.working_directory)
+        return [wire for event in events for wire in mapper.map(event) if not wire.ephemeral]
+
+    def _idle(self) -> None:
+        if self.clients:
+            self.lifecycle("session.updated")
+        else:
+            self.hub.unload(self)
+
+    def _describe(self, tool_name: str) -> str:
+        actor = self.hub.host.find(self.session_id)
+        tool = None if actor is None else actor.options.tools.find(tool_name)
+        return "" if tool is None else tool.description
+
+    # --- Calls of tools ------------------------------------------------------------------------------------
+
+    def owner(self, tool_name: str) -> Client | None:
+        """Return the client that serves a tool: of several, the one that came last."""
+        for client in reversed(self.clients.values()):
+            if tool_name in client.served_tools:
+                return client
+        return None
+
+    async def call(self, invocation: ToolInvocation) -> ToolResult:
+        """Hand a call to its client, and wait for the answer. The tool's time-out bounds that."""
+        client = self.owner(invocation.tool_name)
+        if client is None and not self.hub.options.wait_for_clients:
+            return gone()
+        actor = self.hub.host.find(self.session_id)
+        assert actor is not None
+        known = None if self.asked is None else self.asked.pop(invocation.tool_call_id, None)
+        # A process that has ended has asked already, and its client may be at work: only that answer is awaited.
+        request_id = known or actor.new_id()
+        pending = Pending(request_id, invocation.tool_call_id, None if known else client)
+        if self.calls is None:
+            self.calls = {}
+        self.calls[request_id] = pending
+        try:
+            if known is None:
+                actor.record(
+                    ExternalToolRequested,
+                    request_id,
+                    invocation.tool_call_id,
+                    invocation.tool_name,
+                    invocation.arguments_json,
+                )
+            result: ToolResult = await pending.waiter.wait()
+            return result
+        finally:
+            del self.calls[request_id]
+            self.notify("external_tool.completed", {"requestId": request_id})
+
+    def called(self, pending: Pending) -> tuple[str, str]:
+        """Return the tool and the arguments of a call that waits."""
+        actor = self.hub.host.find(self.session_id)
+        batch = None if actor is None else actor.batch
+        for call in () if batch is None else batch.calls:
+            if call.call.id == pending.tool_call_id:
+                return call.name, call.arguments_json
+        return "", ""
+
+    async def ask(self, request: PermissionRequest) -> PermissionDecision:
+        """Wait until a client that is asked for approvals decides. The session's wait for approvals bounds that."""
+        asked = [client for client in self.clients.values() if client.config.requestPermission]
+        if not asked and not self.hub.options.wait_for_clients:
+            return UserNotAvailable()
+        pending = Pending(request.request_id, request.tool_call_id, None)
+        if self.approvals is None:
+            self.approvals = {}
+        self.approvals[request.request_id] = pending
+        try:
+            return decision_from(await pending.waiter.wait())
+        finally:
+            del self.approvals[request.request_id]
+
+    @contextmanager
+    def serving_hook(self, tool_call_id: str | None) -> Generator[Client]:
+        """Choose who runs a hook; meanwhile it may clear the context for the call that the hook belongs to."""
+        client = next((one for one in self.clients.values() if one.config.hooks), None)
+        if client is None:
+            raise ClientGone("the client that runs the hooks has disconnected")
+        if tool_call_id is None:
+            yield client
+            return
+        entry = (tool_call_id, client)
+        if self.waiting_hooks is None:
+            self.waiting_hooks = []
+        self.waiting_hooks.append(entry)
+        try:
+            yield client
+        finally:
+            self.waiting_hooks.remove(entry)
+
+    def calls_of(self, client: Client) -> set[str]:
+        """Return the calls that wait for an answer of *client*: its results, its decisions, its hooks."""
+        found: set[str] = set()
+        for pending in (self.calls or {}).values():
+            if pending.may_answer(client):
+                found.add(pending.tool_call_id)
+        if client.config.requestPermission:
+            found.update(pending.tool_call_id for pending in (self.approvals or {}).values())
+        found.update(call for call, runs in self.waiting_hooks or () if runs is client)
+        return found
+
+    @property
+    def waits_for_clients(self) -> bool:
+        """Whether a call waits for an answer of a client."""
+        return bool(self.calls or self.approvals)
+
+    def replaced(self, former: Client, client: Client) -> None:
+        """The same connection has attached anew: it answers what it was asked before."""
+        for pending in (self.calls or {}).values():
+            if pending.client is former:
+                pending.client = client
+
+    def client_left(self, client: Client) -> None:
+        """End, or leave to others, what waited for a client that is not attached any more."""
+        waits = self.hub.options.wait_for_clients
+        for pending in list((self.calls or {}).values()):
+            if pending.client is client:
+                pending.client = None
+                if not waits:
+                    pending.answer(gone())
+        if not waits and not any(one.config.requestPermission for one in self.clients.values()):
+            for pending in list((self.approvals or {}).values()):
+                pending.answer({"kind": "user-not-available"})
+
+
+def as_builtins(wire: WireEvent) -> dict[str, Any]:
+    """Return an event as plain values."""
+    return dict(msgspec.to_builtins(wire))
