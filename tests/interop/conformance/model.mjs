@@ -45,10 +45,12 @@ function* chunks({ text, pieces, calls, finish }) {
     yield "data: [DONE]\n\n";
 }
 
-// What one scenario's model says: `answers[n]` to the n-th request. A request without an answer hangs.
+// What one scenario's model says: `answers[n]` to the n-th request. A request without an answer hangs;
+// one after the last of them has an answer that no record holds.
 export class Script {
     constructor(answers, onClosed) {
         this.answers = new Map(answers.map((answer) => [answer.n, answer]));
+        this.last = answers.length ? Math.max(...this.answers.keys()) : Infinity;
         this.requests = [];
         this.onClosed = onClosed;
         this.gates = new Map();
@@ -73,7 +75,7 @@ export class Script {
         this.arrivals.get(n)?.();
         response.on("close", () => response.writableEnded || this.onClosed());
         await this.gates.get(n);
-        const answer = this.answers.get(n);
+        const answer = this.answers.get(n) ?? (n > this.last && { text: `unscripted#${n}` });
         if (!answer) return;
         if (answer.cut === "connection") return void response.socket.destroy();
         if (answer.status) {

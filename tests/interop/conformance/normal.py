@@ -23,8 +23,8 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "assistant.turn_start": ("turnId",),
     "external_tool.completed": ("requestId",),
     "external_tool.requested": ("requestId", "sessionId", "toolCallId", "toolName", "arguments"),
-    "hook.end": ("hookInvocationId", "hookType", "success", "output"),
-    "hook.start": ("hookInvocationId", "hookType", "input"),
+    "hook.end": ("hookType", "success", "output"),
+    "hook.start": ("hookType", "input"),
     "permission.completed": ("requestId", "toolCallId", "result"),
     "permission.requested": ("requestId", "permissionRequest", "agentMode"),
     "session.context_cleared": ("messagesCleared", "initialMessage"),
@@ -44,10 +44,16 @@ Left out are `pending_messages.modified` (that a queue changed: how often says o
 `session.shutdown` (whether it is still seen depends on when the client leaves), and the events of a coding product.
 """
 
-IDS = frozenset({"messageId", "requestId", "sessionId", "hookInvocationId", "upToEventId", "interactionId"})
+IDS = frozenset({"messageId", "requestId", "sessionId", "upToEventId", "interactionId"})
+MESSAGE = ("role", "content", "tool_calls", "tool_call_id")
+"""What is compared of a model's message."""
+
 NUMBERS = frozenset({"timestamp"})
 PLACES = frozenset({"cwd", "workingDirectory", "transcriptPath"})
 """Where a runtime runs and keeps its files."""
+
+UNTOLD_KEYS = NUMBERS | PLACES | {"intentionSummary", "toolTelemetry"}
+"""Left out wherever they stand; the last two are a coding product's."""
 
 UNTOLD = frozenset({"tool msg", "sys len", "sys tail", "disk", "disk tail", "files", "elapsed", "REQ KEYS", "list", "usage", "roles", "syslen", "reqs"})
 """Notes about the reference's files, its HTTP client's headers, and clocks."""
@@ -130,6 +136,11 @@ def _again(lane: Sequence[Event], n: int) -> bool:
     return n > 0 and lane[n - 1]["type"] == "session.resume"
 
 
+def _told(value: JSON, field: str) -> bool:
+    """Whether a field says something: absent, null and (but for success) false are the same."""
+    return value is not None and (value is not False or field == "success")
+
+
 class _Names:
     """Ids of one outcome, numbered as they come."""
 
@@ -140,13 +151,13 @@ class _Names:
         data = event["data"]
         if event["type"] == "system.message" and data["content"] != OWN_PROMPT:
             data = {**data, "content": PRODUCT_PROMPT}
-        kept = {field: data[field] for field in FIELDS[event["type"]] if data.get(field) is not None}
+        kept = {field: data[field] for field in FIELDS[event["type"]] if _told(data.get(field), field)}
         return {"type": event["type"], **cast("dict[str, JSON]", self.value(kept))}
 
     def value(self, value: JSON, key: str = "") -> JSON:
         if isinstance(value, dict):
             items = cast("dict[str, JSON]", value).items()
-            return {k: self.value(v, k) for k, v in items if k not in NUMBERS | PLACES}
+            return {k: self.value(v, k) for k, v in items if k not in UNTOLD_KEYS}
         if isinstance(value, list):
             return [self.value(each) for each in cast("list[JSON]", value)]
         if not isinstance(value, str):
@@ -181,13 +192,13 @@ def _messages(messages: Sequence[Mapping[str, JSON]], names: _Names) -> Iterator
         if message["role"] == "tool":
             results.append(message)
             continue
-        yield from (names.value(dict(each)) for each in sorted(results, key=lambda m: _place(m, calls)))
+        yield from (names.value({key: each[key] for key in MESSAGE if key in each}) for each in sorted(results, key=lambda m: _place(m, calls)))
         results = []
         calls = [call["id"] for call in message.get("tool_calls") or []]
         if message["role"] == "system" and message["content"] != OWN_PROMPT:
             message = {**message, "content": PRODUCT_PROMPT}
         if message["role"]:
-            yield names.value({key: value for key, value in message.items() if value is not None})
+            yield names.value({key: message[key] for key in MESSAGE if message.get(key) is not None})
 
 
 def _place(message: Mapping[str, JSON], calls: Sequence[str]) -> int:

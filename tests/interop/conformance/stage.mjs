@@ -15,7 +15,7 @@ export function startClient(runtime, options = {}) {
 export class Stage {
     constructor({ name, sent, script, base, client, runtime }) {
         Object.assign(this, { name, sent, script, client, runtime });
-        this.provider = { type: "openai", baseUrl: `${base}/${encodeURIComponent(name)}/v1`, apiKey: "x" };
+        this.provider = { type: "openai", baseUrl: `${base}/${encodeURIComponent(name)}/v1`, apiKey: "scripted-key" };
         this.events = [];
         this.notes = [];
         this.watchers = new Set();
@@ -76,6 +76,11 @@ export class Stage {
         });
     }
 
+    // Resolves when `count` clears have been acknowledged: the event may come later, when a clear takes effect.
+    async cleared(count = 1) {
+        while (this.notes.filter((note) => "clear rpc result" in note).length < count) await pause(5);
+    }
+
     idles() {
         return this.events.filter((event) => event.type === "session.idle").length;
     }
@@ -133,7 +138,8 @@ export class Stage {
 
     // A runtime of this scenario's own, which may be killed; its sessions are there for the next one.
     async ownRuntime() {
-        this.client = startClient(this.runtime);
+        const journal = `sqlite:///${process.cwd()}/${this.name}.sqlite3`;
+        this.client = startClient({ ...this.runtime, env: { ...this.runtime.env, EXEUNT_JOURNAL: journal } });
         this.mine.push(this.client);
         await this.client.start();
         return this.client;

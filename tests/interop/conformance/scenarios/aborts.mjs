@@ -90,7 +90,7 @@ export const scenarios = {
             return text;
         };
         await stage.open({ tools: [stage.clearTool({ then })] });
-        await abortIn(stage, "one", stage.saw("session.context_cleared"));
+        await abortIn(stage, "one", stage.cleared());
         stage.note("abort");
         await stage.saw("session.idle");
         finish();

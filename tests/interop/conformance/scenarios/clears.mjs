@@ -24,7 +24,7 @@ const beside = ({ clearAfter, otherAfter, ...other }) =>
 const twice =
     (then) =>
     async (stage) => {
-        const before = ({ toolCallId }) => toolCallId === "call_2" && stage.saw("session.context_cleared");
+        const before = ({ toolCallId }) => toolCallId === "call_2" && stage.cleared();
         await stage.open({ tools: [stage.clearTool({ before, then })] });
         await stage.turns();
     };
@@ -77,7 +77,7 @@ export const scenarios = {
     par_clear_other_faster: beside({ clearAfter: (stage) => stage.saw("external_tool.completed") }),
     par_clear_other_slower: beside({ otherAfter: () => pause(300) }),
     par_clear_other_first_in_batch: beside({ otherAfter: () => pause(300) }),
-    par_clear_other_fails: beside({ otherAfter: (stage) => stage.saw("session.context_cleared"), throws: "boom" }),
+    par_clear_other_fails: beside({ otherAfter: (stage) => stage.cleared(), throws: "boom" }),
     par_two_clears: twice(),
     par_two_clears_staggered: twice(),
     par_two_clears_staggered2: twice(slowly),

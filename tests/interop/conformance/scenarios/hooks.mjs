@@ -1,6 +1,6 @@
 // Hooks, and what each may change.
 const told = (input) => {
-    const { sessionId, timestamp, cwd, workingDirectory, ...rest } = input;
+    const { sessionId, timestamp, cwd, workingDirectory, toolCallId, ...rest } = input;
     return rest;
 };
 

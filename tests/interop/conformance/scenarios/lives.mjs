@@ -76,7 +76,7 @@ const killAfter = (ms) => async (stage) => {
     await stage.open({ tools: [stage.clearTool({ then: never })] });
     await stage.turn("warm");
     await stage.send("go");
-    await stage.saw("session.context_cleared");
+    await stage.cleared();
     await pause(ms);
     await stage.kill();
     await stage.ownRuntime();
@@ -179,7 +179,7 @@ export const scenarios = {
         await stage.open({ tools: [stage.clearTool({ then })] });
         const { sessionId } = stage.session;
         await stage.send("go");
-        await stage.saw("session.context_cleared");
+        await stage.cleared();
         await stage.session.disconnect();
         await stage.resume(sessionId, { tools: [stage.clearTool()] });
         await stage.turn("after");
@@ -189,12 +189,12 @@ export const scenarios = {
     replay_args_array: replay(go),
     replay_two_clears: replay(go, (stage) => [
         stage.clearTool({
-            before: ({ toolCallId }) => toolCallId === "call_2" && stage.saw("session.context_cleared"),
+            before: ({ toolCallId }) => toolCallId === "call_2" && stage.cleared(),
         }),
     ]),
     replay_par_other: replay(go, (stage) => [
         stage.clearTool(),
-        stage.tool("other", { result: "other", after: () => stage.saw("session.context_cleared") }),
+        stage.tool("other", { result: "other", after: () => stage.cleared() }),
     ]),
     replay_rejected_clear: replay(
         go,
@@ -220,7 +220,7 @@ export const scenarios = {
     replay_abort_after_clear: replay(
         async (stage) => {
             await stage.send("go");
-            await stage.saw("session.context_cleared");
+            await stage.cleared();
             await stage.session.abort();
             await stage.saw("session.idle");
         },
@@ -235,7 +235,7 @@ export const scenarios = {
     crash_mid_tool_continue: crash(clearAndSlow, inTool, goOn),
     crash_mid_permission: crash(clearAndSlow, inPermission, { config: askForEver }),
     crash_mid_permission_continue: crash(clearAndSlow, inPermission, { ...goOn, config: askForEver }),
-    crash_mid_clear: crash(clearAndSlow, (stage) => stage.saw("session.context_cleared")),
+    crash_mid_clear: crash(clearAndSlow, (stage) => stage.cleared()),
 
     kill_delay_0_0: killAfter(0),
     kill_delay_0_1: killAfter(0),
