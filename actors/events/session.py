@@ -138,6 +138,8 @@ class SessionInfo(Event, frozen=True, gc=False, tag="session.info"):
     type: ClassVar[str] = "session.info"
     info_type: str
     message: str
+    level: str = "info"
+    """`info`, `warning` or `error`."""
     url: str | None = None
 
 

@@ -32,6 +32,7 @@ from exeunt.actors.session.waiting import (
     refuse_status,
     wait_leaving_slots,
 )
+from exeunt.actors.state.session_state import Pending
 from exeunt.actors.turn import aborts, host_calls, turns
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Waiter
@@ -115,6 +116,21 @@ class Session:
         if actor.status != "live" or (actor.options.durability != "relaxed" and actor.log.outlives_process):
             return None
         return _put_message(actor, prompt, mode, None)
+
+    def pending_messages(self) -> tuple[Pending, ...]:
+        """Return the accepted messages that no turn has taken in: those that steer first, then the queue, in order."""
+        actor = self._actor
+        turn = actor.turn
+        taken = None if turn is None or turn.pending is None else turn.pending.message_id
+        return tuple(item for item in actor.state.pending() if item.message_id != taken)
+
+    def withdraw(self, message_id: str) -> bool:
+        """Take back a message that waits; return whether it still did. It ends with `message.dropped`."""
+        actor = self._actor
+        done: list[bool] = []
+        if actor.status == "live":
+            actor.put(turns.withdraw, message_id, done)
+        return bool(done and done[0])
 
     async def send_and_wait(
         self,

@@ -69,6 +69,8 @@ class Connection:
         self._outbox = Outbox(server.options.outbox)
         self._nursery: trio.Nursery | None = None
         self._writing = False
+        self._progress = trio.Event()
+        """Set when something was written, or a request answered."""
         self._waiting: dict[bytes, trio.CancelScope] = {}
         self._asked: dict[int, Waiter] = {}
         self._questions = 0
@@ -135,9 +137,10 @@ class Connection:
             self.close("no_token")
 
     async def flushed(self) -> None:
-        """Wait until all that was posted is written, and every request answered."""
+        """Wait until every request is answered, and all that was posted is written."""
         while self._outbox.size or self._writing or self._waiting:
-            await trio.sleep(LAST_WORDS / 100)
+            self._progress = trio.Event()
+            await self._progress.wait()
 
     # --- Writing -------------------------------------------------------------------------------------------
 
@@ -158,6 +161,7 @@ class Connection:
                     with trio.CancelScope(deadline=trio.current_time() + seconds) as scope:
                         await stream.send_all(data)
                     self._writing = False
+                    self._progress.set()
                     if scope.cancelled_caught:
                         self.close("stalled")
                         return
@@ -262,6 +266,7 @@ class Connection:
             self.post(rpc.refusal(key, _as_rpc(name, error)))
         finally:
             del self._waiting[key]
+            self._progress.set()
 
     def _notified(self, message: rpc.Envelope) -> None:
         """Take what nobody waits for: nothing but the end of a wait."""

@@ -217,7 +217,7 @@ async def open_wire_server(
         with trio.CancelScope(shield=True):
             await host.services.stop_child("wire")
             if unix is not None:
-                unix.unlink(missing_ok=True)
+                await trio.Path(unix).unlink(missing_ok=True)
 
 
 def _port(listeners: Sequence[trio.SocketListener]) -> int:
@@ -246,11 +246,12 @@ async def _listeners(address: str, port: int | None, unix: Path | None) -> list[
 async def _unix_listener(path: Path) -> trio.SocketListener:
     socket = trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM)
     try:
-        if path.is_socket():
+        file = trio.Path(path)
+        if await file.is_socket():
             # One that a server has left behind, which was killed.
-            path.unlink()
+            await file.unlink()
         await socket.bind(str(path))
-        path.chmod(0o600)
+        await file.chmod(0o600)
         socket.listen(BACKLOG)
     except BaseException:
         socket.close()

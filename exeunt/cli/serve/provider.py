@@ -69,12 +69,8 @@ def default_provider(
     if kind is None and base_url is None and key is None:
         return DefaultProvider(model=model)
     provider: dict[str, Any] = {"type": kind or "openai"}
-    for name, value in (("base_url", base_url), ("api_key", key)):
-        if value:
-            provider[name] = value
-    for name, values in (("headers", table.headers), ("options", table.options)):
-        if values:
-            provider[name] = values
+    given = {"base_url": base_url, "api_key": key, "headers": table.headers, "options": table.options}
+    provider |= {name: value for name, value in given.items() if value}
     return DefaultProvider(model=model, provider=provider)
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from exeunt.actors.events import Event
+from exeunt.actors.events import AssistantUsage, Event
 from exeunt.wire.events.clock import iso
 
 
@@ -19,6 +19,30 @@ class WireEvent(msgspec.Struct, gc=False, omit_defaults=True):
     parentId: str | None  # noqa: N815 - the protocol's name
     ephemeral: bool = False
 
+
+class Usage(msgspec.Struct, frozen=True, gc=False):
+    """What a session's model calls have taken, while somebody looked."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    seconds: float = 0.0
+    last_input: int = 0
+    last_output: int = 0
+
+    def with_call(self, event: AssistantUsage) -> "Usage":
+        """Return the sum with one more call."""
+        return Usage(
+            self.calls + 1,
+            self.input_tokens + event.input_tokens,
+            self.output_tokens + event.output_tokens,
+            self.seconds + event.duration,
+            event.input_tokens,
+            event.output_tokens,
+        )
+
+
+NO_CALLS = Usage()
 
 Describe = Callable[[str], str]
 """Gives the description of a tool by its name; empty for one that is gone."""
@@ -44,6 +68,7 @@ class EventMapper:
         "started",
         "step",
         "turn_id",
+        "usage",
         "wants_own",
         "working_directory",
     )
@@ -66,6 +91,7 @@ class EventMapper:
         """The streamed answer: its id, and the bytes so far."""
         self.approvals: dict[str, str] | None = None
         """Names of tools by the open requests for approval."""
+        self.usage = NO_CALLS
         self.wants_own = False
         """Whether anybody has asked for events that the protocol does not have."""
         self.extra = 0

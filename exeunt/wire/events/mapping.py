@@ -128,10 +128,11 @@ def _title(mapper: EventMapper, event: core.SessionTitleChanged) -> Mapped:
 
 
 def _info(mapper: EventMapper, event: core.SessionInfo) -> Mapped:
-    data = {"infoType": event.info_type, "message": event.message}
+    kind = event.level if event.level in ("warning", "error") else "info"
+    data = {f"{kind}Type": event.info_type, "message": event.message}
     if event.url is not None:
         data["url"] = event.url
-    return mapper.persisted(event, data)
+    return mapper.persisted(event, data, f"session.{kind}")
 
 
 def _warning(mapper: EventMapper, event: core.SessionWarning) -> Mapped:
@@ -234,6 +235,7 @@ def _reasoning(mapper: EventMapper, event: core.AssistantReasoningDelta) -> Mapp
 
 
 def _usage(mapper: EventMapper, event: core.AssistantUsage) -> Mapped:
+    mapper.usage = mapper.usage.with_call(event)
     data = {
         "model": event.model,
         "inputTokens": event.input_tokens,

@@ -75,6 +75,17 @@ class CommandDeclaration:
 
 
 @attrs.frozen(kw_only=True)
+class CustomAgent:
+    """A way for the session to be: a prompt of its own, and some of the tools."""
+
+    name: str
+    displayName: str | None = None
+    description: str | None = None
+    prompt: str | None = None
+    tools: list[str] | None = None
+
+
+@attrs.frozen(kw_only=True)
 class SessionConfig:
     """What a client wants of a session. The same for a new one and for one that it takes up."""
 
@@ -93,6 +104,9 @@ class SessionConfig:
     excludedTools: list[str] | None = None
     toolFilterPrecedence: str | None = None
     commands: list[CommandDeclaration] | None = None
+    customAgents: list[CustomAgent] | None = None
+    agent: str | None = None
+    """The custom agent that it begins as."""
     requestPermission: bool | None = None
     requestUserInput: bool | None = None
     requestElicitation: bool | None = None
@@ -159,3 +173,35 @@ class Shutdown:
     sessionId: str
     type: Literal["routine", "error"] | None = None
     reason: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ManySessions:
+    """Several sessions."""
+
+    sessionIds: list[str]
+
+
+@attrs.frozen(kw_only=True)
+class FindByPrefix:
+    """The beginning of a session's id."""
+
+    prefix: str
+
+
+@attrs.frozen(kw_only=True)
+class OneMessage:
+    """A message among several."""
+
+    prompt: str
+    displayPrompt: str | None = None
+    attachments: list[dict[str, Any]] | None = None
+
+
+@attrs.frozen(kw_only=True)
+class SendMessages:
+    """Several messages, in order."""
+
+    sessionId: str
+    messages: list[OneMessage]
+    mode: Literal["enqueue", "immediate"] | None = None

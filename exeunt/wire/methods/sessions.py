@@ -7,7 +7,7 @@ from exeunt.supervisor.journal import SessionMetadata
 from exeunt.wire.connection import Connection, Then
 from exeunt.wire.events.clock import iso
 from exeunt.wire.messages.server import Nothing, SetForeground
-from exeunt.wire.messages.sessions import ListSessions, OneSession, SessionConfig
+from exeunt.wire.messages.sessions import ListSessions, OneSession, SessionConfig, Shutdown
 from exeunt.wire.serving import leaving, opening
 from exeunt.wire.serving.client import Client
 
@@ -138,3 +138,15 @@ def set_foreground(connection: Connection, params: SetForeground) -> dict[str, A
         connection.hub.find(connection.owner, params.sessionId)
     connection.foreground = params.sessionId
     return {"success": True}
+
+
+async def suspend(connection: Connection, params: OneSession) -> None:
+    """Let a session leave memory: what it does is cut off, what waits stays in its log."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    await served.handle.disconnect(reason="suspended")
+
+
+async def shut_down(connection: Connection, params: Shutdown) -> None:
+    """The same, in the words of another method."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    await served.handle.disconnect(reason=params.reason or "shutdown")

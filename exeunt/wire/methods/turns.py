@@ -5,7 +5,7 @@ from typing import Any
 
 from exeunt.actors.errors import TurnAborted, TurnFailed
 from exeunt.wire.connection import Connection
-from exeunt.wire.messages.sessions import Abort, Send
+from exeunt.wire.messages.sessions import Abort, Send, SendMessages
 from exeunt.wire.rpc import FAILED, RpcError
 from exeunt.wire.serving.attachments import with_attachments
 from exeunt.wire.serving.served import Served
@@ -45,3 +45,13 @@ async def abort(connection: Connection, params: Abort) -> dict[str, Any]:
     served = connection.hub.find(connection.owner, params.sessionId)
     await served.handle.abort(reason=params.reason or "user_initiated")
     return {"success": True}
+
+
+async def send_many(connection: Connection, params: SendMessages) -> dict[str, Any]:
+    """Give the session several messages, in order. When one is refused, those before it are accepted."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    accepted: list[str] = []
+    for message in params.messages:
+        prompt = with_attachments(message.prompt, message.attachments)
+        accepted.append(await served.handle.send(prompt, params.mode or "enqueue"))
+    return {"messageIds": accepted}

@@ -1,21 +1,23 @@
 """From what clients want of a session to the options that it runs with."""
 
-from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import attrs
 
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.hooks import Hooks
 from exeunt.actors.options import SessionOptions
-from exeunt.actors.permissions import PermissionHandler
+from exeunt.actors.permissions import PermissionHandler, approve_all
 from exeunt.actors.tools import Tool
 from exeunt.configuration import build_options
-from exeunt.wire.messages.sessions import SessionConfig
+from exeunt.wire.messages.sessions import CustomAgent, SessionConfig
 from exeunt.wire.serving.client import Client
 from exeunt.wire.serving.models import Models
 from exeunt.wire.serving.system_message import system_message
 from exeunt.wire.serving.tools import chosen
+
+if TYPE_CHECKING:
+    from exeunt.wire.serving.served import Served
 
 _FIELDS = tuple(field.name for field in attrs.fields(SessionConfig))
 
@@ -44,27 +46,40 @@ def merged(before: SessionConfig, config: SessionConfig) -> SessionConfig:
     return attrs.evolve(before, **said)
 
 
-def options_for(
-    config: SessionConfig, clients: Iterable[Client], tenant: str, handlers: Handlers
-) -> tuple[str, SessionOptions]:
+def options_for(served: "Served", handlers: Handlers) -> tuple[str, SessionOptions]:
     """Return the name of the model, and the options. Raises `InvalidConfiguration`."""
-    attached = list(clients)
+    config = served.config
+    attached = list(served.clients.values())
     name, model = handlers.models.choose(config)
     asks = any(client.config.requestPermission for client in attached)
     hooked = any(client.config.hooks for client in attached)
+    agent = _agent(config)
+    message = system_message(config.systemMessage, handlers.base_message)
+    if agent is not None and agent.prompt:
+        message = agent.prompt if message is None else f"{message}\n\n{agent.prompt}"
+    approving = handlers.on_permission_request if asks else None
     options = build_options(
         model=model,
-        tools=_tools(attached),
-        system_message=system_message(config.systemMessage, handlers.base_message),
-        on_permission_request=handlers.on_permission_request if asks else None,
+        tools=_tools(attached, None if agent is None else agent.tools),
+        system_message=message,
+        on_permission_request=approve_all if served.approves_all else approving,
         hooks=handlers.hooks if hooked else None,
-        tenant=tenant,
+        tenant=served.tenant,
         streaming=bool(config.streaming),
     )
     return name, options
 
 
-def _tools(clients: list[Client]) -> tuple[Tool[..., Any], ...]:
+def _agent(config: SessionConfig) -> CustomAgent | None:
+    if config.agent is None:
+        return None
+    for agent in config.customAgents or ():
+        if agent.name == config.agent:
+            return agent
+    raise InvalidConfiguration(f"agent {config.agent!r} is not among customAgents")
+
+
+def _tools(clients: list[Client], only: list[str] | None) -> tuple[Tool[..., Any], ...]:
     """The tools of all clients; of two with one name, that of the client that came last."""
     made: dict[str, Tool[..., Any]] = {}
     for client in clients:
@@ -75,4 +90,4 @@ def _tools(clients: list[Client]) -> tuple[Tool[..., Any], ...]:
         else:
             let_through = chosen(own, config.availableTools, config.excludedTools)
             made.update({name: tool for name, tool in own.items() if name in let_through})
-    return tuple(made.values())
+    return tuple(tool for name, tool in made.items() if only is None or name in only)

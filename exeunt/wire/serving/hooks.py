@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import attrs
 import msgspec
 
+from exeunt.actors.errors import ClientRefused
 from exeunt.actors.hooks import HookInput, HookInvocation, Hooks
 from exeunt.actors.outcomes import ToolResult
 
@@ -70,14 +71,14 @@ def _result(result: ToolResult) -> dict[str, Any]:
 
 
 def _output(answer: Any) -> Mapping[str, Any] | None:
-    """The output of a hook, with the names that the session knows. Raises `ValueError` for what is none."""
+    """The output of a hook, with the names that the session knows. Raises `ClientRefused` for what is none."""
     if not isinstance(answer, Mapping):
         return None
     output: Any = cast("Mapping[str, Any]", answer).get("output")
     if output is None:
         return None
     if not isinstance(output, Mapping):
-        raise ValueError(f"the hook's output is no object but {msgspec.json.encode(output)[:80]!r}")
+        raise ClientRefused(f"the hook's output is no object but {msgspec.json.encode(output)[:80]!r}")
     return {_snake(str(name)): value for name, value in cast("Mapping[str, Any]", output).items()}
 
 

@@ -74,7 +74,7 @@ class Models:
         default = self.default
         name = config.model or default.model
         if default.client is not None:
-            return name or getattr(default.client, "model", ""), default.client
+            return name or str(getattr(default.client, "model", "")), default.client
         if default.provider is None:
             raise InvalidConfiguration(
                 "no model provider: give the session one (`provider`), or start the server with --provider or "

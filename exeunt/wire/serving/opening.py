@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from uuid import uuid4
 
-from exeunt.actors.errors import InvalidConfiguration, SessionNotFound
+from exeunt.actors.errors import InvalidConfiguration, SessionNotFound, UnknownEvent
 from exeunt.actors.events import Event, SessionResume
+from exeunt.actors.events.envelope import seq_in
 from exeunt.actors.state import SessionState
-from exeunt.supervisor.journal import SessionMetadata
+from exeunt.supervisor.journal import SessionMetadata, fork_log
 from exeunt.wire.events.mapper import WireEvent
 from exeunt.wire.messages.sessions import SessionConfig
 from exeunt.wire.rpc import FAILED, RpcError
@@ -143,6 +144,33 @@ async def reconfigure(hub: Hub, served: Served) -> None:
     hub.host.metrics.register_tools(options.tools.names)
     await hub.host.reopen_session(served.session_id, options)
     served.model = name
+
+
+async def fork(hub: Hub, tenant: str, session_id: str, at: str | None) -> str:
+    """Make a session of the beginning of another's log, and let it rest; return its id.
+
+    Raises `SessionNotFound`, also for a session of another tenant, `UnknownEvent`, `JournalError`.
+    """
+    try:
+        metadata = await hub.host.journal.metadata(session_id)
+    except SessionNotFound:
+        raise not_found(session_id) from None
+    if metadata.tenant != tenant:
+        raise not_found(session_id)
+    seq = None if at is None else await _number_of(hub, session_id, at)
+    made = str(uuid4())
+    await fork_log(hub.host.journal, session_id, made, seq)
+    return made
+
+
+async def _number_of(hub: Hub, session_id: str, event_id: str) -> int:
+    seq = seq_in(event_id)
+    found = await hub.host.journal.read(session_id, seq, 1) if seq else ()
+    if seq is None or not found or found[0].id != event_id:
+        raise UnknownEvent(
+            f"the log of session {session_id!r} has no event {event_id!r:.80}", session_id=session_id
+        )
+    return seq
 
 
 def unknown(session_id: str) -> RpcError:

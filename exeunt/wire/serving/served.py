@@ -3,22 +3,24 @@
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import msgspec
 import trio
 
 from exeunt.actors.errors import ClientGone
 from exeunt.actors.events import Event, ExternalToolRequested, SessionIdle, SessionShutdown
+from exeunt.actors.models import ToolCall
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.outcomes import ToolResult
 from exeunt.actors.permissions import PermissionDecision, PermissionRequest, UserNotAvailable
 from exeunt.actors.session import Session
 from exeunt.actors.tools import ToolInvocation
 from exeunt.wire.events.clock import iso
-from exeunt.wire.events.mapper import EventMapper, WireEvent
+from exeunt.wire.events.mapper import EventMapper, Usage, WireEvent
 from exeunt.wire.events.mapping import OUTSIDE
 from exeunt.wire.messages.sessions import SessionConfig
-from exeunt.wire.rpc import encode, notification
+from exeunt.wire.rpc import FAILED, RpcError, encode, notification
 from exeunt.wire.serving import configuration
 from exeunt.wire.serving.client import Client, Peer
 from exeunt.wire.serving.decisions import decision_from
@@ -51,12 +53,14 @@ class Served:
         "_head",
         "_mapper",
         "approvals",
+        "approves_all",
         "asked",
         "calls",
         "clients",
         "config",
         "hub",
         "last_answer",
+        "questions",
         "ready",
         "session",
         "tenant",
@@ -75,6 +79,10 @@ class Served:
         """In the order in which they came."""
         self.calls: dict[str, Pending] | None = None
         self.approvals: dict[str, Pending] | None = None
+        self.questions: dict[str, Pending] | None = None
+        """Forms and commands that wait for a client."""
+        self.approves_all = False
+        """Whether its clients have said that every call is approved."""
         self.waiting_hooks: list[tuple[str, Client]] | None = None
         """Calls that wait for a hook, and who runs it."""
         self.asked: dict[str, str] | None = None
@@ -97,6 +105,25 @@ class Served:
     def working_directory(self) -> str:
         """What the session's clients call its folder. Nothing here reads or writes it."""
         return self._mapper.working_directory
+
+    @working_directory.setter
+    def working_directory(self, path: str) -> None:
+        self._mapper.working_directory = path
+
+    @property
+    def usage(self) -> Usage:
+        """What its model calls have taken since it came into memory."""
+        return self._mapper.usage
+
+    @property
+    def last_id(self) -> str | None:
+        """Id of the last event of the log that clients see."""
+        return self._mapper.last_id
+
+    @property
+    def elicits(self) -> bool:
+        """Whether any client can show a form to a person."""
+        return any(client.config.requestElicitation for client in self.clients.values())
 
     @property
     def model(self) -> str:
@@ -131,11 +158,38 @@ class Served:
 
     def options(self) -> tuple[str, SessionOptions]:
         """Return the name of the model, and the options that follow from what the clients want."""
-        return configuration.options_for(self.config, self.clients.values(), self.tenant, self.hub.handlers)
+        return configuration.options_for(self, self.hub.handlers)
+
+    def commands(self) -> list[dict[str, str]]:
+        """Return the slash commands of its clients; of two with one name, that of the client that came last."""
+        found: dict[str, dict[str, str]] = {}
+        for client in self.clients.values():
+            for command in client.config.commands or ():
+                found[command.name] = {"name": command.name}
+                if command.description:
+                    found[command.name]["description"] = command.description
+        return list(found.values())
+
+    def new_id(self) -> str:
+        """Return an id that nothing else in the session has."""
+        actor = self.hub.host.find(self.session_id)
+        return str(uuid4()) if actor is None else actor.new_id()
+
+    def steering_ids(self) -> set[str]:
+        """Return the messages that join the running turn."""
+        actor = self.hub.host.find(self.session_id)
+        return set() if actor is None else {item.message_id for item in actor.state.steering or ()}
+
+    def record(self, event: type[Event], *payload: Any) -> str:
+        """Write an event into the log; return its id. Raises `RpcError` when the session is not in memory."""
+        actor = self.hub.host.find(self.session_id)
+        if actor is None or actor.status != "live":
+            raise RpcError(FAILED, f"Session not found for sessionId: {self.session_id}")
+        actor.record(event, *payload)
+        return actor.origin.event_id(actor.state.seq)
 
     def description(self) -> dict[str, Any]:
         """Return what a client is told that has attached."""
-        elicits = any(client.config.requestElicitation for client in self.clients.values())
         return {
             "sessionId": self.session_id,
             "nativeSessionId": self.session_id,
@@ -143,7 +197,7 @@ class Served:
             "isRemote": False,
             "mode": self.mode,
             "capabilities": {
-                "ui": {"elicitation": elicits, "mcpApps": False, "canvases": False},
+                "ui": {"elicitation": self.elicits, "mcpApps": False, "canvases": False},
                 "extensions": False,
             },
             "modelState": {"modelId": self.model},
@@ -203,9 +257,11 @@ class Served:
         for client in clients.values():
             client.show(body, droppable)
 
-    def notify(self, kind: str, data: dict[str, Any]) -> None:
-        """Send an event that the log does not have."""
-        self.tell(self._mapper.made(kind, data, self.hub.wall()))
+    def notify(self, kind: str, data: dict[str, Any]) -> str:
+        """Send an event that the log does not have; return its id."""
+        wire = self._mapper.made(kind, data, self.hub.wall())
+        self.tell(wire)
+        return wire.id
 
     def lifecycle(self, kind: str) -> None:
         """Tell the clients what became of the session as a whole."""
@@ -286,6 +342,17 @@ class Served:
                 return call.name, call.arguments_json
         return "", ""
 
+    def about(self, pending: Pending) -> dict[str, Any]:
+        """Return what a call that waits for approval wants to do."""
+        name, arguments = self.called(pending)
+        return {
+            "kind": "custom-tool",
+            "toolCallId": pending.tool_call_id,
+            "toolName": name,
+            "toolDescription": self._describe(name),
+            "args": ToolCall(pending.tool_call_id, name, arguments).arguments,
+        }
+
     async def ask(self, request: PermissionRequest) -> PermissionDecision:
         """Wait until a client that is asked for approvals decides. The session's wait for approvals bounds that."""
         asked = [client for client in self.clients.values() if client.config.requestPermission]
@@ -343,6 +410,11 @@ class Served:
     def client_left(self, client: Client) -> None:
         """End, or leave to others, what waited for a client that is not attached any more."""
         waits = self.hub.options.wait_for_clients
+        for question in list((self.questions or {}).values()):
+            if question.client is client:
+                question.answer("client disconnected")
+            elif question.client is None and not self.elicits:
+                question.answer({"action": "cancel"})
         for pending in list((self.calls or {}).values()):
             if pending.client is client:
                 pending.client = None

@@ -5,6 +5,7 @@ shared by all sessions that send it; what a call needs of its session, the handl
 """
 
 import functools
+import itertools
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any
@@ -107,10 +108,8 @@ def _binder(name: str, schema: dict[str, Any]) -> Binder:
     def decode(text: str) -> WholeObject:
         value = ANY_OBJECT.decode(text)
         if not validator.is_valid(value):
-            problems = [
-                _placed(error) for _, error in zip(range(MOST_PROBLEMS), validator.iter_errors(value))
-            ]  # noqa: B905
-            raise Unfit("; ".join(problems))
+            problems = itertools.islice(validator.iter_errors(value), MOST_PROBLEMS)
+            raise Unfit("; ".join(_placed(problem) for problem in problems))
         return WholeObject(value)
 
     return Binder(name, decode)
