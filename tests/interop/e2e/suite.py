@@ -5,6 +5,7 @@ Nothing of the suite is kept in this repository: `core.txt` names tests, `listed
 
 import hashlib
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,9 @@ from tests.interop.node import ROOT, modules
 HERE = Path(__file__).parent
 CORE = HERE / "core.txt"
 LISTED = HERE / "listed.toml"
+
+MODEL = "claude-sonnet-4.5"
+"""The model of most recordings."""
 
 TEST_LIMIT = 90
 """Seconds for one test: the longest of them waits for a model's retries, some 15 s, on a loaded machine."""
@@ -81,12 +85,29 @@ def environment() -> Path:
     return python
 
 
+def wrapped(runtime: Path, folder: Path) -> Path:
+    """A program that starts `runtime` with the model of the suite's recording proxy, and a journal.
+
+    The suite tells its runtime the proxy's address under a name of the client's own cloud; ours takes any provider.
+    """
+    path = folder / "runtime.sh"
+    path.write_text(
+        "#!/bin/sh\n"
+        'export EXEUNT_PROVIDER_TYPE=openai EXEUNT_PROVIDER_BASE_URL="$COPILOT_API_URL"\n'
+        f'export EXEUNT_PROVIDER_API_KEY="$GITHUB_TOKEN" EXEUNT_PROVIDER_MODEL={MODEL}\n'
+        'export EXEUNT_JOURNAL="sqlite:///$COPILOT_HOME/sessions.sqlite3"\n'
+        f'exec {shlex.quote(str(runtime))} "$@"\n'
+    )
+    path.chmod(0o755)
+    return path
+
+
 def run(folder: Path, tests: Iterable[str], runtime: Path, workers: int) -> list[Result]:
     """Run `tests` of the suite in `folder` against `runtime`, files side by side; how each ended."""
     report = folder / "report.xml"
     options = ["-q", "-n", str(workers), "--dist", "loadfile", "--timeout", str(TEST_LIMIT), "-p", "no:warnings"]
     # The suite rewrites its recordings except under continuous integration.
-    env = {**os.environ, "COPILOT_CLI_PATH": str(runtime), "GITHUB_ACTIONS": "true", "PYTHONPATH": str(folder)}
+    env = {**os.environ, "COPILOT_CLI_PATH": str(wrapped(runtime, folder)), "GITHUB_ACTIONS": "true", "PYTHONPATH": str(folder)}
     log = folder / "run.log"
     with log.open("w") as out:
         command = [environment(), "-m", "pytest", *options, f"--junitxml={report}", *tests]
