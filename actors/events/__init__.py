@@ -1,7 +1,7 @@
 """What happens in a session, as values.
 
 Names and payloads are those of the Copilot SDK where it has them, in snake_case. Read `envelope`, then
-`messages` (the conversation), `tools` (calls and approvals), `session` (life, errors, clears, hooks).
+`messages` (the conversation), `tools` (calls, approvals, questions), `session` (life, errors, clears, hooks).
 """
 
 from exeunt.actors.events.envelope import EphemeralEvent, Event, Origin
@@ -49,6 +49,8 @@ from exeunt.actors.events.tools import (
     ToolExecutionComplete,
     ToolExecutionStart,
     ToolResultStale,
+    UserInputCompleted,
+    UserInputRequested,
 )
 
 __all__ = [
@@ -93,5 +95,7 @@ __all__ = [
     "ToolExecutionStart",
     "ToolResultStale",
     "TurnEnd",
+    "UserInputCompleted",
+    "UserInputRequested",
     "UserMessage",
 ]

@@ -116,12 +116,12 @@ class Connection:
         finally:
             self._nursery = None
             self._end_questions()
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + LAST_WORDS):
-                await trio.aclose_forcefully(self._stream)
             for served in list(self.attached.values()):
                 leaving.forsake(self.hub, served, self)
             self.attached.clear()
             self.server.ended(self)
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + LAST_WORDS):
+                await trio.aclose_forcefully(self._stream)
 
     def close(self, reason: str) -> None:
         """End the connection, and say why in the log."""
@@ -135,6 +135,12 @@ class Connection:
         await trio.sleep(self.server.options.login_timeout)
         if self.tenant is None:
             self.close("no_token")
+
+    async def room(self) -> None:
+        """Wait while more than its share waits for the client. For what makes long answers."""
+        while self._outbox.is_full:
+            self._progress = trio.Event()
+            await self._progress.wait()
 
     async def flushed(self) -> None:
         """Wait until every request is answered, and all that was posted is written."""
@@ -176,6 +182,8 @@ class Connection:
         reader = FrameReader(options.longest_frame)
         stream = self._stream
         while True:
+            # Who does not read its answers is asked nothing more: writing to it has a time-out.
+            await self.room()
             try:
                 if reader.is_inside:
                     data = await self._rest(stream)
@@ -287,24 +295,23 @@ class Connection:
 
     # --- Requests to the client ------------------------------------------------------------------------------
 
-    async def ask(self, method: str, params: Any) -> Any:
+    async def ask(self, method: str, params: Any, seconds: float | None = None) -> Any:
         """Send a request and return the decoded answer.
 
-        Raises `ClientGone` when the connection ends or no answer comes in time, `ClientRefused` for an error.
-        Cancelled: the client may do it all the same.
+        Raises `ClientGone` when the connection ends or no answer comes in time, `ClientRefused` for an error. The
+        time is *seconds*, or the server's. Cancelled: the client may do it all the same.
         """
         if self._nursery is None:
             raise ClientGone(f"{self.name} has disconnected, and cannot be asked for {method}")
         self._questions += 1
         number = self._questions
         waiter = self._asked[number] = Waiter()
+        bound = self.server.options.answer_timeout if seconds is None else seconds
         self.post(rpc.request(number, method, params))
         try:
-            with trio.move_on_after(self.server.options.answer_timeout):
+            with trio.move_on_after(bound):
                 return await waiter.wait()
-            raise ClientGone(
-                f"{self.name} did not answer {method} within {self.server.options.answer_timeout:g} s"
-            )
+            raise ClientGone(f"{self.name} did not answer {method} within {bound:g} s")
         finally:
             del self._asked[number]
 

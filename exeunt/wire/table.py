@@ -100,6 +100,7 @@ METHODS: Mapping[str, Method] = {
     "session.permissions.resetSessionApprovals": Method(settings.reset_approvals, se.OneSession),
     "session.permissions.pendingRequests": Method(settings.pending_approvals, se.OneSession),
     # Questions and commands
+    "session.ui.handlePendingUserInput": Method(answers.user_input, an.UserInputAnswer),
     "session.ui.elicitation": Method(user.elicit, ui.Elicitation),
     "session.ui.handlePendingElicitation": Method(user.elicited, ui.ElicitationAnswer),
     "session.commands.list": Method(user.list_commands, se.OneSession),

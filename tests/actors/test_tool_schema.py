@@ -19,7 +19,9 @@ class Idle:
 
 
 def call_of(made: Tool[..., Any], arguments: str) -> ToolInvocation:
-    return ToolInvocation(cast("Any", "session"), "s", "call_1", made.name, arguments, "key", Idle())
+    return ToolInvocation(
+        cast("Any", "session"), "s", "call_1", made.name, arguments, "key", cast("Any", Idle())
+    )
 
 
 def run(made: Tool[..., Any], arguments: str) -> Any:

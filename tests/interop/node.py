@@ -35,7 +35,12 @@ def modules(package: Path = PACKAGE, *, optional: bool = False) -> Path:
             command = ["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
             extra = [] if optional else ["--omit=optional"]
             subprocess.run(
-                [*command, *extra], cwd=folder, check=True, capture_output=True, text=True, timeout=INSTALL_LIMIT
+                [*command, *extra],
+                cwd=folder,
+                check=True,
+                capture_output=True,
+                text=True,
+                timeout=INSTALL_LIMIT,
             )
             done.touch()
     return folder / "node_modules"
@@ -44,5 +49,7 @@ def modules(package: Path = PACKAGE, *, optional: bool = False) -> Path:
 def modules_or_skip() -> Path:
     """`modules()` for a test: skips where Node.js is not installed, unless `EXEUNT_INTEROP=require` is set."""
     if not (shutil.which("node") and shutil.which("npm")) and os.environ.get("EXEUNT_INTEROP") != "require":
-        pytest.skip("node and npm are not installed; the official JavaScript client needs Node.js 20 or newer")
+        pytest.skip(
+            "node and npm are not installed; the official JavaScript client needs Node.js 20 or newer"
+        )
     return modules()

@@ -38,6 +38,7 @@ class WireClient:
         """Whole answers by id; those without one under `None`."""
         self.closed = trio.Event()
         """Set when the server has ended the connection."""
+        self._sending = trio.Lock()
         self._ids = itertools.count(1)
         self._arrived = trio.Event()
 
@@ -66,7 +67,8 @@ class WireClient:
 
     async def send(self, message: Any) -> None:
         """Send anything as one frame."""
-        await self.stream.send_all(frame(msgspec.json.encode(message)))
+        async with self._sending:
+            await self.stream.send_all(frame(msgspec.json.encode(message)))
 
     async def send_bytes(self, data: bytes) -> None:
         """Send bytes as they are."""

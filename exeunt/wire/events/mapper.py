@@ -1,6 +1,6 @@
 """One session's events, one after the other, as the protocol's."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -44,9 +44,6 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
 
 NO_CALLS = Usage()
 
-Describe = Callable[[str], str]
-"""Gives the description of a tool by its name; empty for one that is gone."""
-
 
 class EventMapper:
     """Translates the events of one session, in order. Some say things that an earlier event knew.
@@ -57,7 +54,6 @@ class EventMapper:
 
     __slots__ = (
         "approvals",
-        "describe",
         "extra",
         "last_id",
         "message_id",
@@ -73,9 +69,8 @@ class EventMapper:
         "working_directory",
     )
 
-    def __init__(self, session_id: str, describe: Describe, working_directory: str = "") -> None:
+    def __init__(self, session_id: str, working_directory: str = "") -> None:
         self.session_id = session_id
-        self.describe = describe
         self.working_directory = working_directory
         self.model = ""
         self.mode = "interactive"

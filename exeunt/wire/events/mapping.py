@@ -37,7 +37,7 @@ OUTSIDE = frozenset(
 
 
 def _start(mapper: EventMapper, event: core.SessionStart) -> Mapped:
-    mapper.model = event.model
+    mapper.model = mapper.model or event.model
     mapper.started = event.time
     data = {
         "sessionId": event.session_id,
@@ -45,7 +45,7 @@ def _start(mapper: EventMapper, event: core.SessionStart) -> Mapped:
         "producer": "exeunt",
         "copilotVersion": "0.0.0",
         "startTime": iso(event.time),
-        "selectedModel": event.model,
+        "selectedModel": mapper.model,
         "context": {"cwd": mapper.working_directory},
         "remoteSteerable": False,
         "alreadyInUse": False,
@@ -318,7 +318,7 @@ def _permission(mapper: EventMapper, event: core.PermissionRequested) -> Mapped:
         "kind": "custom-tool",
         "toolCallId": event.tool_call_id,
         "toolName": event.tool_name,
-        "toolDescription": mapper.describe(event.tool_name),
+        "toolDescription": event.tool_description,
         "args": ToolCall(event.tool_call_id, event.tool_name, event.arguments_json).arguments,
     }
     data = {
@@ -355,6 +355,25 @@ def _decision(event: core.PermissionCompleted, tool_name: str) -> dict[str, Any]
     if event.kind == "cancelled":
         return {"kind": "cancelled", "reason": "Session aborted"}
     return {"kind": "denied-no-approval-rule-and-could-not-request-from-user"}
+
+
+def _question(mapper: EventMapper, event: core.UserInputRequested) -> Mapped:
+    data = {
+        "requestId": event.request_id,
+        "question": event.question,
+        "choices": list(event.choices),
+        "allowFreeform": event.allow_freeform,
+        "toolCallId": event.tool_call_id,
+    }
+    return (mapper.ephemeral(event, data),)
+
+
+def _question_done(mapper: EventMapper, event: core.UserInputCompleted) -> Mapped:
+    data: dict[str, Any] = {"requestId": event.request_id}
+    if event.answer is not None:
+        data["answer"] = event.answer
+        data["wasFreeform"] = event.was_freeform
+    return (mapper.ephemeral(event, data),)
 
 
 def _hook_start(mapper: EventMapper, event: core.HookStart) -> Mapped:
@@ -420,6 +439,8 @@ MAPPINGS: dict[type[core.Event], Callable[[EventMapper, Any], Mapped]] = {
     core.ExternalToolRequested: _external,
     core.PermissionRequested: _permission,
     core.PermissionCompleted: _permission_done,
+    core.UserInputRequested: _question,
+    core.UserInputCompleted: _question_done,
     core.HookStart: _hook_start,
     core.HookEnd: _hook_end,
     core.TurnEnd: _own,

@@ -22,3 +22,20 @@ class PermissionAnswer:
     sessionId: str
     requestId: str
     result: Any = None
+
+
+@attrs.frozen(kw_only=True)
+class UserInput:
+    """What a user said."""
+
+    answer: str
+    wasFreeform: bool = True
+
+
+@attrs.frozen(kw_only=True)
+class UserInputAnswer:
+    """The answer to a question."""
+
+    sessionId: str
+    requestId: str
+    response: UserInput

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from exeunt.actors.user_input import UserInputResponse
 from exeunt.wire.connection import Connection
-from exeunt.wire.messages.answers import PermissionAnswer, ToolAnswer
+from exeunt.wire.messages.answers import PermissionAnswer, ToolAnswer, UserInputAnswer
+from exeunt.wire.serving.decisions import decision_from
 from exeunt.wire.serving.results import result_from
 
 
@@ -19,9 +21,19 @@ def tool_call(connection: Connection, params: ToolAnswer) -> dict[str, Any]:
 
 
 def permission(connection: Connection, params: PermissionAnswer) -> dict[str, Any]:
-    """Take a decision, from any client of the session. The first counts."""
+    """Take a decision, from any client of the session. The first counts; one that is none denies the call."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    pending = None if served.approvals is None else served.approvals.get(params.requestId)
-    if pending is None or connection not in served.clients:
+    asked = any(request.request_id == params.requestId for request in served.open_requests("permission"))
+    if not asked or connection not in served.clients:
         return {"success": False}
-    return {"success": pending.answer(params.result)}
+    return {"success": served.answer(params.requestId, decision_from(params.result))}
+
+
+def user_input(connection: Connection, params: UserInputAnswer) -> dict[str, Any]:
+    """Take what a user said, from any client of the session. The first answer counts."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    asked = any(request.request_id == params.requestId for request in served.open_requests("user_input"))
+    if not asked or connection not in served.clients:
+        return {"success": False}
+    response = UserInputResponse(params.response.answer, params.response.wasFreeform)
+    return {"success": served.answer(params.requestId, response)}

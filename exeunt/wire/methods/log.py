@@ -28,7 +28,7 @@ async def read(connection: Connection, params: ReadLog) -> dict[str, Any]:
     served = connection.hub.find(connection.owner, params.sessionId)
     most = MOST_EVENTS if params.max is None else max(1, min(params.max, MOST_EVENTS))
     kinds = set(params.types) if isinstance(params.types, list) else None
-    whole = served.history(await served.handle.get_events())
+    whole = await _whole(connection, served)
     backward = params.direction == "backward"
     place = _place(whole, params.cursor, backward)
     status = "ok" if place is not None else "expired"
@@ -36,7 +36,7 @@ async def read(connection: Connection, params: ReadLog) -> dict[str, Any]:
         place = len(whole) if backward else 0
     if not backward and place >= len(whole) and params.waitMs:
         await _something(served, min(params.waitMs / 1000, LONGEST_WAIT))
-        whole = served.history(await served.handle.get_events())
+        whole = await _whole(connection, served)
     part = whole[max(0, place - most) : place] if backward else whole[place : place + most]
     if backward:
         first = place - len(part)
@@ -47,6 +47,12 @@ async def read(connection: Connection, params: ReadLog) -> dict[str, Any]:
         more = place + len(part) < len(whole)
     chosen = [event for event in part if kinds is None or event.type in kinds]
     return {"events": chosen, "cursor": cursor, "hasMore": more, "cursorStatus": status}
+
+
+async def _whole(connection: Connection, served: Served) -> list[WireEvent]:
+    async with connection.hub.histories:
+        await connection.room()
+        return served.history(await served.handle.get_events())
 
 
 def _place(events: list[WireEvent], cursor: str | None, backward: bool) -> int | None:

@@ -113,7 +113,13 @@ async def metadata(connection: Connection, params: OneSession) -> dict[str, Any]
 
 async def messages(connection: Connection, params: OneSession) -> dict[str, Any]:
     """Return the events of a session, also of one that is not in memory."""
-    hub, session_id = connection.hub, params.sessionId
+    async with connection.hub.histories:
+        await connection.room()
+        return await _history(connection, params.sessionId)
+
+
+async def _history(connection: Connection, session_id: str) -> dict[str, Any]:
+    hub = connection.hub
     served = hub.sessions.get(session_id)
     if served is not None and served.session is not None:
         served = hub.find(connection.owner, session_id)

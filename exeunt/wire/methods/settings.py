@@ -7,6 +7,8 @@ import msgspec
 
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.events import SessionModeChanged, SessionModelChange, SessionTitleChanged
+from exeunt.actors.permissions import PermissionRequest
+from exeunt.actors.session import PendingRequest
 from exeunt.wire.connection import Connection
 from exeunt.wire.messages import settings as se
 from exeunt.wire.messages.sessions import OneSession
@@ -325,7 +327,19 @@ def pending_approvals(connection: Connection, params: OneSession) -> dict[str, A
     served = _find(connection, params.sessionId)
     return {
         "items": [
-            {"requestId": pending.request_id, "request": served.about(pending)}
-            for pending in (served.approvals or {}).values()
+            {"requestId": pending.request_id, "request": _about(pending)}
+            for pending in served.open_requests("permission")
         ]
+    }
+
+
+def _about(pending: PendingRequest) -> dict[str, Any]:
+    request = pending.request
+    assert isinstance(request, PermissionRequest)
+    return {
+        "kind": request.kind,
+        "toolCallId": request.tool_call_id,
+        "toolName": request.tool_name,
+        "toolDescription": request.tool_description,
+        "args": request.arguments,
     }

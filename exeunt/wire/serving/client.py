@@ -19,8 +19,11 @@ class Peer(Protocol):
         """Send a body, some time later. Never waits."""
         ...
 
-    async def ask(self, method: str, params: Any) -> Any:
-        """Send a request and return the decoded answer. Raises `ClientGone`, `ClientRefused`."""
+    async def ask(self, method: str, params: Any, seconds: float | None = None) -> Any:
+        """Send a request and return the decoded answer. Raises `ClientGone`, `ClientRefused`.
+
+        *seconds* bound that, where the server's own bound for it does not.
+        """
         ...
 
 

@@ -9,6 +9,7 @@ from exeunt.actors.hooks import Hooks
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.permissions import PermissionHandler, approve_all
 from exeunt.actors.tools import Tool
+from exeunt.actors.user_input import UserInputHandler
 from exeunt.configuration import build_options
 from exeunt.wire.messages.sessions import CustomAgent, SessionConfig
 from exeunt.wire.serving.client import Client
@@ -28,6 +29,9 @@ class Handlers:
 
     models: Models
     on_permission_request: PermissionHandler
+    on_user_input_request: UserInputHandler
+    ask_user: Tool[..., Any]
+    """The tool with which a model asks the user of a client that shows questions."""
     hooks: Hooks
     base_message: str
 
@@ -58,16 +62,33 @@ def options_for(served: "Served", handlers: Handlers) -> tuple[str, SessionOptio
     if agent is not None and agent.prompt:
         message = agent.prompt if message is None else f"{message}\n\n{agent.prompt}"
     approving = handlers.on_permission_request if asks else None
+    asks_user = [client for client in attached if client.config.requestUserInput]
+    tools = _tools(attached, None if agent is None else agent.tools)
+    if any(_lets_ask(client.config) for client in asks_user) and all(
+        tool.name != handlers.ask_user.name for tool in tools
+    ):
+        # A tool of a client with this name takes its place.
+        tools = (handlers.ask_user, *tools)
     options = build_options(
         model=model,
-        tools=_tools(attached, None if agent is None else agent.tools),
+        tools=tools,
         system_message=message,
         on_permission_request=approve_all if served.approves_all else approving,
+        on_user_input_request=handlers.on_user_input_request if asks_user else None,
         hooks=handlers.hooks if hooked else None,
         tenant=served.tenant,
         streaming=bool(config.streaming),
     )
     return name, options
+
+
+def _lets_ask(config: SessionConfig) -> bool:
+    """Whether the filters of a client let the tool through with which a model asks its user."""
+    names = {"ask_user", "builtin:ask_user", "builtin:*", "*"}
+    available = config.availableTools
+    return (available is None or not names.isdisjoint(available)) and names.isdisjoint(
+        config.excludedTools or ()
+    )
 
 
 def _agent(config: SessionConfig) -> CustomAgent | None:

@@ -12,8 +12,9 @@ from exeunt.actors.errors import ExeuntError, SessionNotFound
 from exeunt.actors.events import Event
 from exeunt.actors.hooks import HookInvocation
 from exeunt.actors.outcomes import ToolResult
-from exeunt.actors.permissions import PermissionDecision, PermissionRequest
-from exeunt.actors.tools import ToolInvocation
+from exeunt.actors.permissions import LeavePending, PermissionRequest, UserNotAvailable
+from exeunt.actors.tools import ToolInvocation, ask_user_tool
+from exeunt.actors.user_input import UserInputRequest
 from exeunt.host import SessionHost
 from exeunt.wire.events.clock import iso
 from exeunt.wire.options import WireOptions
@@ -26,6 +27,9 @@ from exeunt.wire.serving.tools import ToolFactory
 
 logger = logging.getLogger("exeunt.wire")
 
+HISTORIES_AT_ONCE = 4
+"""Whole logs that are made into answers at the same time: 100,000 events are some 30 MB."""
+
 
 class Hub:
     """The sessions of one server."""
@@ -36,9 +40,13 @@ class Hub:
         self.working_directory = str(Path.cwd())
         self.tools = ToolFactory(self._call_tool, options.tool_timeout)
         self.sessions: dict[str, Served] = {}
+        self.histories = trio.CapacityLimiter(HISTORIES_AT_ONCE)
+        """For who reads a whole log: it is long, and long in many answers at once is too much."""
         self.handlers = Handlers(
             models=Models(default),
             on_permission_request=self._ask_permission,
+            on_user_input_request=self._ask_user,
+            ask_user=ask_user_tool(),
             hooks=hooks_of(self),
             base_message=options.system_message,
         )
@@ -54,10 +62,12 @@ class Hub:
     async def _call_tool(self, arguments: dict[str, Any], invocation: ToolInvocation) -> ToolResult:
         return await self.served(invocation.session_id).call(invocation)
 
-    async def _ask_permission(
-        self, request: PermissionRequest, invocation: HookInvocation
-    ) -> PermissionDecision:
-        return await self.served(invocation.session_id).ask(request)
+    def _ask_permission(self, request: PermissionRequest, invocation: HookInvocation) -> Any:
+        """Leave the decision to the clients, who are told of the request by its event."""
+        return LeavePending() if self.served(invocation.session_id).is_asked() else UserNotAvailable()
+
+    async def _ask_user(self, request: UserInputRequest, invocation: HookInvocation) -> Any:
+        return await self.served(invocation.session_id).ask_user(request)
 
     def served(self, session_id: str) -> Served:
         """Return a session that calls us. Raises `SessionNotFound`."""

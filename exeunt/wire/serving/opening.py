@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 from uuid import uuid4
 
+import trio
+
 from exeunt.actors.errors import InvalidConfiguration, SessionNotFound, UnknownEvent
 from exeunt.actors.events import Event, SessionResume
 from exeunt.actors.events.envelope import seq_in
 from exeunt.actors.state import SessionState
+from exeunt.actors.turn import birth
 from exeunt.supervisor.journal import SessionMetadata, fork_log
 from exeunt.wire.events.mapper import WireEvent
 from exeunt.wire.messages.sessions import SessionConfig
@@ -36,7 +39,8 @@ async def create(hub: Hub, peer: Peer, tenant: str, config: SessionConfig) -> Cl
         return client
     served = Served(hub, session_id, tenant, config)
     served.clients[peer] = client
-    _, options = served.options()
+    served.first_model, options = served.options()
+    served.model = served.first_model
     hub.sessions[session_id] = served
     try:
         hub.host.metrics.register_tools(options.tools.names)
@@ -128,6 +132,7 @@ async def _attach(hub: Hub, served: Served, client: Client) -> None:
     if former is not None:
         client.interests = former.interests
         served.replaced(former, client)
+    served.tell_what_came(client)
     if alone and served.waits_for_clients and not client.config.continuePendingWork:
         # What waited for the client that has left is not gone on with.
         await served.handle.abort(queued="keep")
@@ -140,10 +145,22 @@ async def _attach(hub: Hub, served: Served, client: Client) -> None:
 
 async def reconfigure(hub: Hub, served: Served) -> None:
     """Let the session run with what its clients want now. Raises `InvalidConfiguration`; then nothing has changed."""
+    if not reconfigure_now(hub, served):
+        _, options = served.options()
+        await hub.host.reopen_session(served.session_id, options)
+    await trio.lowlevel.checkpoint()
+
+
+def reconfigure_now(hub: Hub, served: Served) -> bool:
+    """The same, at once; `False` where the session has left memory, and would have to come back for it."""
     name, options = served.options()
     hub.host.metrics.register_tools(options.tools.names)
-    await hub.host.reopen_session(served.session_id, options)
     served.model = name
+    actor = hub.host.find(served.session_id)
+    if actor is None:
+        return False
+    actor.put(birth.reconfigure, options)
+    return True
 
 
 async def fork(hub: Hub, tenant: str, session_id: str, at: str | None) -> str:

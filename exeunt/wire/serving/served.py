@@ -1,21 +1,24 @@
 """One session, as its clients see it."""
 
+import math
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-import msgspec
+import outcome
 import trio
 
-from exeunt.actors.errors import ClientGone
+from exeunt.actors.errors import ClientGone, InvalidAnswer
 from exeunt.actors.events import Event, ExternalToolRequested, SessionIdle, SessionShutdown
-from exeunt.actors.models import ToolCall
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.outcomes import ToolResult
-from exeunt.actors.permissions import PermissionDecision, PermissionRequest, UserNotAvailable
-from exeunt.actors.session import Session
+from exeunt.actors.permissions import LeavePending, UserNotAvailable
+from exeunt.actors.session import PendingRequest, Session
 from exeunt.actors.tools import ToolInvocation
+from exeunt.actors.turn import requests
+from exeunt.actors.turn.live import Waiter
+from exeunt.actors.user_input import UserInputRequest
 from exeunt.wire.events.clock import iso
 from exeunt.wire.events.mapper import EventMapper, Usage, WireEvent
 from exeunt.wire.events.mapping import OUTSIDE
@@ -23,7 +26,6 @@ from exeunt.wire.messages.sessions import SessionConfig
 from exeunt.wire.rpc import FAILED, RpcError, encode, notification
 from exeunt.wire.serving import configuration
 from exeunt.wire.serving.client import Client, Peer
-from exeunt.wire.serving.decisions import decision_from
 from exeunt.wire.serving.pending import Pending
 from exeunt.wire.serving.results import gone
 
@@ -52,12 +54,12 @@ class Served:
     __slots__ = (
         "_head",
         "_mapper",
-        "approvals",
         "approves_all",
         "asked",
         "calls",
         "clients",
         "config",
+        "first_model",
         "hub",
         "last_answer",
         "questions",
@@ -78,7 +80,6 @@ class Served:
         self.clients: dict[Peer, Client] = {}
         """In the order in which they came."""
         self.calls: dict[str, Pending] | None = None
-        self.approvals: dict[str, Pending] | None = None
         self.questions: dict[str, Pending] | None = None
         """Forms and commands that wait for a client."""
         self.approves_all = False
@@ -87,11 +88,11 @@ class Served:
         """Calls that wait for a hook, and who runs it."""
         self.asked: dict[str, str] | None = None
         """Requests of an earlier process that were not answered, by the id of the call."""
+        self.first_model = ""
+        """The name of the model that it was made with, where it was made here."""
         self.last_answer: WireEvent | None = None
         """The model's last answer, for who waits for one."""
-        self._mapper = EventMapper(
-            session_id, self._describe, config.workingDirectory or hub.working_directory
-        )
+        self._mapper = EventMapper(session_id, config.workingDirectory or hub.working_directory)
         self._head = b'{"jsonrpc":"2.0","method":"session.event","params":{"sessionId":%b,"event":' % encode(
             session_id
         )
@@ -281,7 +282,8 @@ class Served:
 
     def history(self, events: Sequence[Event]) -> list[WireEvent]:
         """Return a whole log as clients see it."""
-        mapper = EventMapper(self.session_id, self._describe, self.working_directory)
+        mapper = EventMapper(self.session_id, self.working_directory)
+        mapper.model = self.first_model
         return [wire for event in events for wire in mapper.map(event) if not wire.ephemeral]
 
     def _idle(self) -> None:
@@ -289,11 +291,6 @@ class Served:
             self.lifecycle("session.updated")
         else:
             self.hub.unload(self)
-
-    def _describe(self, tool_name: str) -> str:
-        actor = self.hub.host.find(self.session_id)
-        tool = None if actor is None else actor.options.tools.find(tool_name)
-        return "" if tool is None else tool.description
 
     # --- Calls of tools ------------------------------------------------------------------------------------
 
@@ -342,30 +339,38 @@ class Served:
                 return call.name, call.arguments_json
         return "", ""
 
-    def about(self, pending: Pending) -> dict[str, Any]:
-        """Return what a call that waits for approval wants to do."""
-        name, arguments = self.called(pending)
-        return {
-            "kind": "custom-tool",
-            "toolCallId": pending.tool_call_id,
-            "toolName": name,
-            "toolDescription": self._describe(name),
-            "args": ToolCall(pending.tool_call_id, name, arguments).arguments,
-        }
+    def is_asked(self) -> bool:
+        """Whether any client is asked for approvals, or may come back to be."""
+        asked = any(client.config.requestPermission for client in self.clients.values())
+        return asked or self.hub.options.wait_for_clients
 
-    async def ask(self, request: PermissionRequest) -> PermissionDecision:
-        """Wait until a client that is asked for approvals decides. The session's wait for approvals bounds that."""
-        asked = [client for client in self.clients.values() if client.config.requestPermission]
-        if not asked and not self.hub.options.wait_for_clients:
-            return UserNotAvailable()
-        pending = Pending(request.request_id, request.tool_call_id, None)
-        if self.approvals is None:
-            self.approvals = {}
-        self.approvals[request.request_id] = pending
-        try:
-            return decision_from(await pending.waiter.wait())
-        finally:
-            del self.approvals[request.request_id]
+    def open_requests(self, kind: str) -> list[PendingRequest]:
+        """Return what calls have asked people: `permission` or `user_input`."""
+        return [request for request in self.handle.pending_requests() if request.kind == kind]
+
+    def answer(self, request_id: str, answer: Any) -> bool:
+        """Answer what a call has asked; return whether it was open. Raises `InvalidAnswer`; then it still is."""
+        actor = self.hub.host.find(self.session_id)
+        if actor is None or actor.status != "live":
+            return False
+        waiter = _Answered()
+        actor.put(requests.answer, request_id, answer, waiter)
+        return waiter.taken()
+
+    async def ask_user(self, request: UserInputRequest) -> Any:
+        """Let the client that serves questions ask its user; without one the question stays open, or has no answer."""
+        client = next((one for one in self.clients.values() if one.config.requestUserInput), None)
+        if client is None:
+            if self.hub.options.wait_for_clients:
+                return LeavePending()
+            raise ClientGone("the client that asks the user has disconnected")
+        params: dict[str, Any] = {
+            "sessionId": self.session_id,
+            "question": request.question,
+            "choices": list(request.choices),
+            "allowFreeform": request.allow_freeform,
+        }
+        return await client.peer.ask("userInput.request", params, math.inf)
 
     @contextmanager
     def serving_hook(self, tool_call_id: str | None) -> Generator[Client]:
@@ -392,20 +397,48 @@ class Served:
             if pending.may_answer(client):
                 found.add(pending.tool_call_id)
         if client.config.requestPermission:
-            found.update(pending.tool_call_id for pending in (self.approvals or {}).values())
+            found.update(request.tool_call_id for request in self.open_requests("permission"))
         found.update(call for call, runs in self.waiting_hooks or () if runs is client)
         return found
 
     @property
     def waits_for_clients(self) -> bool:
         """Whether a call waits for an answer of a client."""
-        return bool(self.calls or self.approvals)
+        return bool(self.calls or self.handle.pending_requests())
 
     def replaced(self, former: Client, client: Client) -> None:
         """The same connection has attached anew: it answers what it was asked before."""
         for pending in (self.calls or {}).values():
             if pending.client is former:
                 pending.client = client
+
+    def tell_what_came(self, client: Client) -> None:
+        """Tell the other clients what this one can do."""
+        if (
+            client.config.requestElicitation
+            and sum(bool(c.config.requestElicitation) for c in self._all) == 1
+        ):
+            self._tell_others(client, "capabilities.changed", {"ui": {"elicitation": True}})
+        if client.config.commands:
+            self._tell_others(client, "commands.changed", {"commands": self.commands()})
+
+    def tell_what_left(self, client: Client) -> None:
+        """Tell the other clients what nobody can do any more."""
+        if client.config.requestElicitation and not self.elicits:
+            self.notify("capabilities.changed", {"ui": {"elicitation": False}})
+        if client.config.commands:
+            self.notify("commands.changed", {"commands": self.commands()})
+
+    @property
+    def _all(self) -> list[Client]:
+        return list(self.clients.values())
+
+    def _tell_others(self, client: Client, kind: str, data: dict[str, Any]) -> None:
+        wire = self._mapper.made(kind, data, self.hub.wall())
+        body = self._head + encode(wire) + b"}}"
+        for other in self._all:
+            if other is not client:
+                other.show(body, False)
 
     def client_left(self, client: Client) -> None:
         """End, or leave to others, what waited for a client that is not attached any more."""
@@ -421,10 +454,18 @@ class Served:
                 if not waits:
                     pending.answer(gone())
         if not waits and not any(one.config.requestPermission for one in self.clients.values()):
-            for pending in list((self.approvals or {}).values()):
-                pending.answer({"kind": "user-not-available"})
+            for request in self.open_requests("permission"):
+                self.answer(request.request_id, UserNotAvailable())
 
 
-def as_builtins(wire: WireEvent) -> dict[str, Any]:
-    """Return an event as plain values."""
-    return dict(msgspec.to_builtins(wire))
+class _Answered(Waiter):
+    """Takes what becomes of an answer, at once."""
+
+    __slots__ = ()
+
+    def taken(self) -> bool:
+        """Say whether the request was open. Raises `InvalidAnswer`."""
+        result = self._result
+        if isinstance(result, outcome.Error) and isinstance(result.error, InvalidAnswer):
+            raise result.error
+        return isinstance(result, outcome.Value)
