@@ -95,6 +95,7 @@ def wrapped(runtime: Path, folder: Path) -> Path:
         "#!/bin/sh\n"
         'export EXEUNT_PROVIDER_TYPE=openai EXEUNT_PROVIDER_BASE_URL="$COPILOT_API_URL"\n'
         f'export EXEUNT_PROVIDER_API_KEY="$GITHUB_TOKEN" EXEUNT_PROVIDER_MODEL={MODEL}\n'
+        'export EXEUNT_SYSTEM_MESSAGE="You are a helpful assistant."\n'
         'export EXEUNT_JOURNAL="sqlite:///$COPILOT_HOME/sessions.sqlite3"\n'
         f'exec {shlex.quote(str(runtime))} "$@"\n'
     )
