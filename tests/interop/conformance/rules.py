@@ -6,12 +6,13 @@ A rule takes what was shown, in the form of `normal.normal`, and returns it as i
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, cast
 
 Shown = Mapping[str, Any]
 Rule = Callable[[Shown], Shown]
 
 _CLOCK = re.compile(r"<current_datetime><ts></current_datetime>\s*")
+_ID = re.compile(r"<id\d+>")
 SEED = "session-memory-rollover"
 
 
@@ -27,12 +28,16 @@ def system_message_once(shown: Shown) -> Shown:
 
 
 def seed_is_content(shown: Shown) -> Shown:
-    """The reference leaves the `content` of a seed's message empty; here it holds the seed."""
+    """The reference leaves the `content` of a seed's message empty; here it holds the seed. A steering message's
+    `transformedContent` is its content, and need not be told."""
 
     def seeded(event: dict[str, Any]) -> dict[str, Any]:
-        if event.get("source") != SEED:
+        if event["type"] != "user.message":
             return event
-        return {**event, "content": event["transformedContent"]}
+        if event.get("source") != SEED:
+            same = event.get("transformedContent") == event["content"]
+            return {key: value for key, value in event.items() if not (same and key == "transformedContent")}
+        return {**event, "content": event.get("transformedContent", event["content"])}
 
     return _events(shown, "main", lambda events: [seeded(event) for event in events])
 
@@ -49,19 +54,128 @@ def failures_in_our_words(shown: Shown) -> Shown:
     return _events(shown, "main", lambda events: [plain(event) for event in events])
 
 
-RULES: tuple[Rule, ...] = (without_clock, system_message_once, seed_is_content, failures_in_our_words)
+def steering_before_its_turn(shown: Shown) -> Shown:
+    """The reference tells a steering message after the start of the turn that it joins; here it is told when it is
+    taken from the queue, before."""
+
+    def moved(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        events = [*events]
+        for n in range(1, len(events)):
+            at = n
+            while at and _steers(events[at]) and events[at - 1]["type"] == "assistant.turn_start":
+                events[at - 1], events[at] = events[at], events[at - 1]
+                at -= 1
+        return events
+
+    return _events(shown, "main", moved)
+
+
+def _steers(event: dict[str, Any]) -> bool:
+    return event["type"] == "user.message" and event.get("delivery") == "steering"
+
+
+def interrupted_calls_have_an_outcome(shown: Shown) -> Shown:
+    """The reference leaves a call that an abort, or the end of the process, has interrupted without an outcome in its
+    events; here each call that was told has one."""
+
+    def without(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        return [event for event in events if event.get("error", {}).get("code") not in INTERRUPTED]
+
+    lanes = {name: without(events) if "call " in name else events for name, events in shown["events"].items()}
+    return {**shown, "events": lanes}
+
+
+INTERRUPTED = frozenset({"interrupted", "cancelled", "aborted"})
+
+
+def log_without_system_message(shown: Shown) -> Shown:
+    """As `system_message_once`, in what a client reads of the log."""
+
+    def kept(note: dict[str, Any]) -> dict[str, Any]:
+        return {
+            key: [each for each in value if each != "system.message"] if key in LOGS else value
+            for key, value in note.items()
+        }
+
+    return {**shown, "notes": [kept(note) for note in shown["notes"]]}
+
+
+LOGS = frozenset({"getEvents", "events", "disk after kill"})
+
+
+def errors_of_clients_are_told(shown: Shown) -> Shown:
+    """The reference hides what a client says of a failed handler, though clients send it for the model to read; here
+    it is told. Recordings of an earlier reference tell it too."""
+    return _texts(shown, lambda text: _FAILED.sub("tool failed", text))
+
+
+_FAILED = re.compile(
+    r"^(Failed to execute `[\w-]+` tool with arguments: .* due to error: Error: )?"
+    r"(Tool execution failed|after clear|boom|x|secret|kaboom secret|E|E msg)$",
+    re.DOTALL,
+)
+"""What handlers of the scenarios throw, and what the reference makes of it."""
+
+
+def hooks_by_name(shown: Shown) -> Shown:
+    """The reference repeats in its events what a hook was given and what it answered; here they say which hook ran,
+    and whether it did."""
+    lanes = {
+        name: [{k: v for k, v in event.items() if k not in {"input", "output"}} for event in events]
+        if name.split(" ")[-1] == "hooks"
+        else events
+        for name, events in shown["events"].items()
+    }
+    return {**shown, "events": lanes}
+
+
+def ids_of_the_queue(shown: Shown) -> Shown:
+    """The reference counts its queue's items; here an item has its message's id."""
+
+    def renamed(note: dict[str, Any]) -> dict[str, Any]:
+        if "pending" not in note:
+            return note
+        items = [{**item, "id": item["messageId"]} for item in note["pending"]["items"]]
+        return {"pending": {**note["pending"], "items": items}}
+
+    return {**shown, "notes": [renamed(note) for note in shown["notes"]]}
+
+
+RULES: tuple[Rule, ...] = (
+    without_clock,
+    system_message_once,
+    seed_is_content,
+    failures_in_our_words,
+    steering_before_its_turn,
+    interrupted_calls_have_an_outcome,
+    log_without_system_message,
+    errors_of_clients_are_told,
+    hooks_by_name,
+    ids_of_the_queue,
+)
 
 
 def as_ours(shown: Shown) -> Shown:
     """`shown` with every rule applied."""
     for rule in RULES:
         shown = rule(shown)
-    return shown
+    return cast("Shown", _numbered(shown, {}))
+
+
+def _numbered(value: Any, seen: dict[str, str]) -> Any:
+    """`value` with its ids numbered anew: a rule may have taken some away."""
+    if isinstance(value, dict):
+        return {key: _numbered(each, seen) for key, each in cast("dict[str, Any]", value).items()}
+    if isinstance(value, list):
+        return [_numbered(each, seen) for each in cast("list[Any]", value)]
+    if isinstance(value, str):
+        return _ID.sub(lambda found: seen.setdefault(found[0], f"<id{len(seen) + 1}>"), value)
+    return value
 
 
 def _events(shown: Shown, lane: str, change: Callable[[list[dict[str, Any]]], list[dict[str, Any]]]) -> Shown:
     lanes = {
-        name: change(events) if name.split(" ")[-1] == lane or name == lane else events
+        name: change(events) if name.split(" ")[-1] == lane else events
         for name, events in shown["events"].items()
     }
     return {**shown, "events": lanes}

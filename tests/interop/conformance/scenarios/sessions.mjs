@@ -72,10 +72,13 @@ export const scenarios = {
         await stage.turns();
         toolNames(stage);
     },
-    async builtin_clash(stage) {
-        await stage.open({ tools: [stage.tool("view", { parameters })], availableTools: undefined });
-        await stage.turns();
-        toolNames(stage);
+    builtin_clash: {
+        answers: { 0: { text: "no clash" } },
+        async play(stage) {
+            await stage.open({ tools: [stage.tool("view", { parameters })], availableTools: undefined });
+            await stage.turns();
+            toolNames(stage);
+        },
     },
     async builtin_override(stage) {
         const more = { description: "MY VIEW", parameters, overridesBuiltInTool: true, isTerminal: true };
