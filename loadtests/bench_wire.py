@@ -56,13 +56,20 @@ def run(size: Size) -> None:
         rounds = size.pick(full=ROUNDS.get(count, 5), quick=max(2, 40 // count), tiny=1)
         for tcp in (False, True) if count == 1 else (False,):
             runs = {name: _measure(path, packages, count, rounds, tcp=tcp) for name, path in runtimes.items()}
-            _show(f"{count:,} sessions at once, {rounds} turns of each kind, over {'TCP' if tcp else 'pipes'}", count, rounds, runs)
+            _show(
+                f"{count:,} sessions at once, {rounds} turns of each kind, over {'TCP' if tcp else 'pipes'}",
+                count,
+                rounds,
+                runs,
+            )
 
 
 def _reference(packages: Path) -> Path:
     found = sorted(packages.glob("@github/copilot-sdk-*/prebuilds/*/copilot-runtime"))
     if not found:
-        raise FileNotFoundError(f"the client's own runtime is not in {packages}: it has none for this machine")
+        raise FileNotFoundError(
+            f"the client's own runtime is not in {packages}: it has none for this machine"
+        )
     return found[0]
 
 
@@ -105,16 +112,31 @@ def _show(title: str, count: int, rounds: int, runs: Mapping[str, Run]) -> None:
 
     row("sessions made per second", lambda r: count / r["create"].seconds, more_is_better=True)
     row("ms of CPU per session made", lambda r: r["create"].cpu / count * 1e3, more_is_better=False)
-    for part, name in (("plain", "plain turn"), ("tool", "turn with a tool call"), ("clear", "clear and seed")):
+    for part, name in (
+        ("plain", "plain turn"),
+        ("tool", "turn with a tool call"),
+        ("clear", "clear and seed"),
+    ):
         row(f"{name}: per second", lambda r, p=part: turns / r[p].seconds, more_is_better=True)
         row("  ms of CPU each", lambda r, p=part: r[p].cpu / turns * 1e3, more_is_better=False)
-        row("  ms, half are faster", lambda r, p=part: percentile(r[p].milliseconds, 50), more_is_better=False)
-        row("  ms, 99 of 100 are faster", lambda r, p=part: percentile(r[p].milliseconds, 99), more_is_better=False)
+        row(
+            "  ms, half are faster", lambda r, p=part: percentile(r[p].milliseconds, 50), more_is_better=False
+        )
+        row(
+            "  ms, 99 of 100 are faster",
+            lambda r, p=part: percentile(r[p].milliseconds, 99),
+            more_is_better=False,
+        )
     if count > 1:
-        row("kB a session, after its first turn", lambda r: _kilobytes(r, "warm", count), more_is_better=False)
+        row(
+            "kB a session, after its first turn", lambda r: _kilobytes(r, "warm", count), more_is_better=False
+        )
         row("kB a session, after all turns", lambda r: _kilobytes(r, "clear", count), more_is_better=False)
     row("MB of the empty runtime", lambda r: r["ready"].resident / 1e6, more_is_better=False)
-    client = [sum(part.client_cpu for name, part in r.items() if name in {"plain"}) / turns * 1e3 for r in runs.values()]
+    client = [
+        sum(part.client_cpu for name, part in r.items() if name in {"plain"}) / turns * 1e3
+        for r in runs.values()
+    ]
     model = [r["plain"].model_cpu / turns * 1e3 for r in runs.values()]
     table.note(f"a plain turn took the client {client[0]:.2f} ms of CPU, the model server {model[0]:.2f} ms")
 

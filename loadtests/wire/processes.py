@@ -15,7 +15,9 @@ STOP_LIMIT = 10
 
 
 @contextmanager
-def running(command: Sequence[str], env: Mapping[str, str] | None = None) -> "Iterator[subprocess.Popen[str]]":
+def running(
+    command: Sequence[str], env: Mapping[str, str] | None = None
+) -> "Iterator[subprocess.Popen[str]]":
     """Start `command` with pipes; it has ended when the block is left."""
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}

@@ -55,7 +55,23 @@ PLACES = frozenset({"cwd", "workingDirectory", "transcriptPath"})
 UNTOLD_KEYS = NUMBERS | PLACES | {"intentionSummary", "toolTelemetry"}
 """Left out wherever they stand; the last two are a coding product's."""
 
-UNTOLD = frozenset({"tool msg", "sys len", "sys tail", "disk", "disk tail", "files", "elapsed", "REQ KEYS", "list", "usage", "roles", "syslen", "reqs"})
+UNTOLD = frozenset(
+    {
+        "tool msg",
+        "sys len",
+        "sys tail",
+        "disk",
+        "disk tail",
+        "files",
+        "elapsed",
+        "REQ KEYS",
+        "list",
+        "usage",
+        "roles",
+        "syslen",
+        "reqs",
+    }
+)
 """Notes about the reference's files, its HTTP client's headers, and clocks."""
 
 _TIME = re.compile(r"(<current_datetime>).*?(</current_datetime>)")
@@ -129,7 +145,9 @@ def _settle(lane: list[Event]) -> None:
             if pair in _PAIRS:
                 lane[n], lane[n + 1] = lane[n + 1], lane[n]
     # A resume is shown once or twice: live, and from the log.
-    lane[:] = [event for n, event in enumerate(lane) if event["type"] != "session.resume" or not _again(lane, n)]
+    lane[:] = [
+        event for n, event in enumerate(lane) if event["type"] != "session.resume" or not _again(lane, n)
+    ]
 
 
 def _again(lane: Sequence[Event], n: int) -> bool:
@@ -180,7 +198,9 @@ class _Names:
 
 
 def _request(request: Mapping[str, JSON], names: _Names) -> dict[str, JSON]:
-    tools = [tool if isinstance(tool, str) else tool["function"]["name"] for tool in request.get("tools") or []]
+    tools = [
+        tool if isinstance(tool, str) else tool["function"]["name"] for tool in request.get("tools") or []
+    ]
     return {"tools": tools, "messages": list(_messages(request["messages"], names))}
 
 
@@ -192,7 +212,10 @@ def _messages(messages: Sequence[Mapping[str, JSON]], names: _Names) -> Iterator
         if message["role"] == "tool":
             results.append(message)
             continue
-        yield from (names.value({key: each[key] for key in MESSAGE if key in each}) for each in sorted(results, key=lambda m: _place(m, calls)))
+        yield from (
+            names.value({key: each[key] for key in MESSAGE if key in each})
+            for each in sorted(results, key=lambda m: _place(m, calls))
+        )
         results = []
         calls = [call["id"] for call in message.get("tool_calls") or []]
         if message["role"] == "system" and message["content"] != OWN_PROMPT:

@@ -11,7 +11,7 @@ from typing import Any, cast
 Shown = Mapping[str, Any]
 Rule = Callable[[Shown], Shown]
 
-_CLOCK = re.compile(r"<current_datetime><ts></current_datetime>\s*")
+_CLOCK = re.compile(r"<current_datetime><ts></current_datetime>\s*|<DT>")
 _ID = re.compile(r"<id\d+>")
 SEED = "session-memory-rollover"
 

@@ -38,7 +38,9 @@ def report(results: list[Result], asked: int) -> int:
         print(f"passes although listed  {test}")
     passed = sum(result.outcome == "passed" for result in results)
     unlisted = [result for result in failed if result.test not in known]
-    print(f"{passed} of {asked} passed; {len(failed) - len(unlisted)} failed as listed; {len(unlisted)} failed besides")
+    print(
+        f"{passed} of {asked} passed; {len(failed) - len(unlisted)} failed as listed; {len(unlisted)} failed besides"
+    )
     return 1 if unlisted or len(results) < asked else 0
 
 

@@ -52,7 +52,9 @@ def core() -> list[str]:
 
 def listed() -> Mapping[str, str]:
     """Tests that are known to fail, each with the reason."""
-    return {test: reason for reason, tests in tomllib.loads(LISTED.read_text()).items() for test in tests["tests"]}
+    return {
+        test: reason for reason, tests in tomllib.loads(LISTED.read_text()).items() for test in tests["tests"]
+    }
 
 
 def prepare(checkout: Path) -> Path:
@@ -66,7 +68,9 @@ def prepare(checkout: Path) -> Path:
     copy = ROOT / ".cache" / "interop" / "e2e"
     for part in ("python", "test"):
         shutil.rmtree(copy / part, ignore_errors=True)
-        shutil.copytree(checkout / part, copy / part, ignore=shutil.ignore_patterns("node_modules", "__pycache__"))
+        shutil.copytree(
+            checkout / part, copy / part, ignore=shutil.ignore_patterns("node_modules", "__pycache__")
+        )
     (copy / "test" / "harness" / "node_modules").symlink_to(modules(HERE / "package.json", optional=True))
     return copy / "python"
 
@@ -106,9 +110,24 @@ def wrapped(runtime: Path, folder: Path) -> Path:
 def run(folder: Path, tests: Iterable[str], runtime: Path, workers: int) -> list[Result]:
     """Run `tests` of the suite in `folder` against `runtime`, files side by side; how each ended."""
     report = folder / "report.xml"
-    options = ["-q", "-n", str(workers), "--dist", "loadfile", "--timeout", str(TEST_LIMIT), "-p", "no:warnings"]
+    options = [
+        "-q",
+        "-n",
+        str(workers),
+        "--dist",
+        "loadfile",
+        "--timeout",
+        str(TEST_LIMIT),
+        "-p",
+        "no:warnings",
+    ]
     # The suite rewrites its recordings except under continuous integration.
-    env = {**os.environ, "COPILOT_CLI_PATH": str(wrapped(runtime, folder)), "GITHUB_ACTIONS": "true", "PYTHONPATH": str(folder)}
+    env = {
+        **os.environ,
+        "COPILOT_CLI_PATH": str(wrapped(runtime, folder)),
+        "GITHUB_ACTIONS": "true",
+        "PYTHONPATH": str(folder),
+    }
     log = folder / "run.log"
     with log.open("w") as out:
         command = [environment(), "-m", "pytest", *options, f"--junitxml={report}", *tests]
