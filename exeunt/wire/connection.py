@@ -7,7 +7,7 @@ what it had asked is cancelled, and the sessions that it was attached to are tol
 import logging
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import msgspec
 import outcome
@@ -40,6 +40,12 @@ CANCEL = "$/cancelRequest"
 """Notification by which a client gives up a request that waits."""
 
 CANCELLED = -32800
+
+
+class _Detail(msgspec.Struct):
+    """What a client says of its error."""
+
+    message: str = ""
 
 
 class Then:
@@ -240,7 +246,8 @@ class Connection:
                 raise RpcError(rpc.METHOD_NOT_FOUND, f"Unhandled method {name:.200}")
             result = method.handler(self, method.read(name, params))
             if isinstance(result, Coroutine):
-                self._start(name, key, result)
+                waiting: Coroutine[Any, Any, Any] = cast("Any", result)
+                self._start(name, key, waiting)
             else:
                 self._reply(key, result)
         except Exception as error:  # noqa: BLE001 - whatever it is, the client is answered
@@ -326,12 +333,12 @@ class Connection:
         error = bytes(message.error)
         try:
             if error and error != rpc.NULL:
-                detail: Any = msgspec.json.decode(error)
-                text = detail.get("message") if isinstance(detail, dict) else detail
+                detail = msgspec.json.decode(error, type=_Detail)
+                text = detail.message or error[:200].decode("utf-8", "replace")
                 waiter.resolve(outcome.Error(ClientRefused(f"the client answered: {text}")))
             else:
                 waiter.resolve(outcome.Value(msgspec.json.decode(bytes(message.result) or rpc.NULL)))
-        except (msgspec.DecodeError, RecursionError) as problem:
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as problem:
             waiter.resolve(outcome.Error(ClientRefused(f"the client's answer cannot be read: {problem}")))
 
     def _end_questions(self) -> None:

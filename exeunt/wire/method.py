@@ -52,7 +52,9 @@ class Method:
         try:
             if self.hot:
                 return _decoder(self.params).decode(text)
-            return _converter.structure(msgspec.json.decode(text, type=dict[str, Any]), self.params)
+            structure: Any = _converter.structure
+            made: Any = structure(msgspec.json.decode(text, type=dict[str, Any]), self.params)
+            return made
         except RecursionError as error:
             raise RpcError(INVALID_PARAMS, f"invalid parameters of {name}: nested too deep") from error
         except Exception as error:

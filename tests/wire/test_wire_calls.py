@@ -171,12 +171,13 @@ async def test_filters_choose_among_the_tools_of_a_client(autojump_clock: MockCl
     tools = [tool("one"), tool("two")]
     async with open_wire(model) as wire:
         client = await wire.connect()
-        for session, filters in {
+        configs: dict[str, Any] = {
             "a": {"availableTools": ["custom:*"]},
             "b": {"availableTools": ["one", "view"]},
             "c": {"excludedTools": ["custom:one", "bash"]},
             "d": {"availableTools": []},
-        }.items():
+        }
+        for session, filters in configs.items():
             await client.create(session, tools=tools, **filters)
             await client.say(session=session)
             await wait_all_tasks_blocked()

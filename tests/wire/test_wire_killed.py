@@ -58,7 +58,7 @@ async def test_a_call_waits_for_the_answer_to_the_old_request() -> None:
         killed = await copy_of(wire, store)
     async with served(killed, model) as wire:
         client = await come_back(wire, T, go_on=True)
-        await until(lambda: wire.server.hub.sessions["s"].calls)
+        await until(lambda: wire.server.hub.sessions["s"].asking.calls)
         # The client may be at work on it: it is not asked again.
         assert client.events("external_tool.requested") == []
         assert await client.give(request, result="kept")
@@ -118,7 +118,7 @@ async def test_a_staged_clear_is_gone_and_the_call_waits_on() -> None:
         killed = await copy_of(wire, store)
     async with served(killed, model) as wire:
         client = await come_back(wire, CLEAR, go_on=True)
-        await until(lambda: wire.server.hub.sessions["s"].calls)
+        await until(lambda: wire.server.hub.sessions["s"].asking.calls)
         # A terminal tool that is finished like this ends the turn, as any.
         assert await client.give(request, result="ok")
         await client.event("session.idle")

@@ -121,7 +121,7 @@ class WireClient:
 
     # --- What most tests do ----------------------------------------------------------------------------------
 
-    async def create(self, session: str = "s", **config: Any) -> dict[str, Any]:
+    async def create(self, session: str = "s", /, **config: Any) -> dict[str, Any]:
         """Make a session in which every call is asked for."""
         config.setdefault("requestPermission", True)
         made: dict[str, Any] = await self.call("session.create", sessionId=session, **config)

@@ -23,8 +23,8 @@ class ProviderTable:
     base_url: str | None = None
     api_key_env: str | None = None
     model: str | None = None
-    headers: dict[str, str] = attrs.field(factory=dict)
-    options: dict[str, Any] = attrs.field(factory=dict)
+    headers: dict[str, str] = attrs.field(factory=dict[str, str])
+    options: dict[str, Any] = attrs.field(factory=dict[str, Any])
 
 
 @attrs.frozen(kw_only=True)
@@ -32,7 +32,7 @@ class ServeFile:
     """A file of `exeunt serve`."""
 
     provider: ProviderTable = attrs.field(factory=ProviderTable)
-    tokens: dict[str, str] = attrs.field(factory=dict)
+    tokens: dict[str, str] = attrs.field(factory=dict[str, str])
     """Variables that hold a token, by the tenant whose it is."""
 
 

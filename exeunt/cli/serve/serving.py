@@ -26,7 +26,7 @@ class Served:
 
     default: DefaultProvider
     options: WireOptions
-    tokens: dict[str, str] = attrs.field(factory=dict, repr=False)
+    tokens: dict[str, str] = attrs.field(factory=dict[str, str], repr=False)
     journal: str | None = None
     idle_timeout: float | None = None
     """Seconds after which an idle session leaves memory."""

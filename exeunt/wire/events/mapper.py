@@ -54,6 +54,7 @@ class EventMapper:
 
     __slots__ = (
         "approvals",
+        "calls",
         "extra",
         "last_id",
         "message_id",
@@ -63,7 +64,7 @@ class EventMapper:
         "session_id",
         "started",
         "step",
-        "turn_id",
+        "turn_began",
         "usage",
         "wants_own",
         "working_directory",
@@ -75,8 +76,10 @@ class EventMapper:
         self.model = ""
         self.mode = "interactive"
         self.last_id: str | None = None
-        self.turn_id: str = ""
-        """The turn under way, or the last one: what the protocol calls an interaction."""
+        self.turn_began = 0.0
+        """When the turn under way, or the last one, began; seconds since the epoch."""
+        self.calls: dict[str, str] | None = None
+        """Names of the tools whose calls have no outcome yet, by the id of the call."""
         self.message_id: str | None = None
         """The message that the turn answers; a seeded turn answers the one that its predecessor did."""
         self.step = 0

@@ -68,7 +68,7 @@ def _resume(mapper: EventMapper, event: core.SessionResume) -> Mapped:
 
 
 def _shutdown(mapper: EventMapper, event: core.SessionShutdown) -> Mapped:
-    data = {
+    data: dict[str, Any] = {
         "shutdownType": "routine",
         "totalApiDurationMs": 0,
         "sessionStartTime": int(mapper.started * 1000),
@@ -158,7 +158,7 @@ def _user(mapper: EventMapper, event: core.UserMessage) -> Mapped:
     delivery = event.delivery
     if delivery in ("idle", "queued", "seed"):
         mapper.step = 0
-        mapper.turn_id = event.turn_id
+        mapper.turn_began = event.time
         if delivery != "seed":
             mapper.message_id = event.message_id
     data: dict[str, Any] = {
@@ -212,7 +212,16 @@ def _turn_end(mapper: EventMapper, event: core.AssistantTurnEnd) -> Mapped:
 
 def _abort(mapper: EventMapper, event: core.Abort) -> Mapped:
     reason = event.reason if event.reason in ABORT_REASONS else "user_initiated"
-    return mapper.persisted(event, {"reason": reason})
+    calls = mapper.calls or {}
+    about: dict[str, Any] = {
+        "activity": "tool_call" if calls else "model_call",
+        "turn": mapper.step,
+        "elapsedMs": max(0, int((event.time - mapper.turn_began) * 1000)),
+    }
+    if calls:
+        about |= {"toolCallIds": list(calls), "toolNames": list(calls.values()), "safeToolNames": []}
+    (wire,) = mapper.persisted(event, {"reason": reason})
+    return (wire, mapper.beside(event, "agent.interrupted", about))
 
 
 def _delta(mapper: EventMapper, event: core.AssistantMessageDelta) -> Mapped:
@@ -275,10 +284,16 @@ def _tool_start(mapper: EventMapper, event: core.ToolExecutionStart) -> Mapped:
     }
     if event.turn_id is not None:
         data["turnId"] = str(mapper.step)
+    if mapper.calls is None:
+        mapper.calls = {}
+    mapper.calls[event.tool_call_id] = event.tool_name
     return mapper.persisted(event, data)
 
 
 def _tool_complete(mapper: EventMapper, event: core.ToolExecutionComplete) -> Mapped:
+    if mapper.calls is not None:
+        mapper.calls.pop(event.tool_call_id, None)
+        mapper.calls = mapper.calls or None
     data: dict[str, Any] = {
         "toolCallId": event.tool_call_id,
         "model": mapper.model,

@@ -29,7 +29,7 @@ async def clear_context(connection: Connection, params: ClearContext) -> dict[st
     """Stage a clear. It belongs to a call whose answer this client still owes: the only one, or the terminal ones."""
     served = connection.hub.find(connection.owner, params.sessionId)
     client = served.clients.get(connection)
-    calls = set[str]() if client is None else served.calls_of(client)
+    calls = set[str]() if client is None else served.asking.calls_of(client)
     try:
         prompt: Any = msgspec.json.decode(bytes(params.prompt) or b"null")
     except (msgspec.DecodeError, RecursionError):

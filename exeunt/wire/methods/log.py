@@ -27,7 +27,7 @@ async def read(connection: Connection, params: ReadLog) -> dict[str, Any]:
     """Return a part of the log; where there is nothing yet, wait for it if asked to."""
     served = connection.hub.find(connection.owner, params.sessionId)
     most = MOST_EVENTS if params.max is None else max(1, min(params.max, MOST_EVENTS))
-    kinds = set(params.types) if isinstance(params.types, list) else None
+    kinds: set[Any] | None = set(params.types) if type(params.types) is list else None
     whole = await _whole(connection, served)
     backward = params.direction == "backward"
     place = _place(whole, params.cursor, backward)

@@ -328,7 +328,7 @@ def pending_approvals(connection: Connection, params: OneSession) -> dict[str, A
     return {
         "items": [
             {"requestId": pending.request_id, "request": _about(pending)}
-            for pending in served.open_requests("permission")
+            for pending in served.asking.open_requests("permission")
         ]
     }
 

@@ -102,17 +102,17 @@ def command_done(connection: Connection, params: ui.CommandAnswer) -> dict[str, 
 
 
 def _pending(served: Served, request_id: str) -> Pending | None:
-    return None if served.questions is None else served.questions.get(request_id)
+    return None if served.asking.questions is None else served.asking.questions.get(request_id)
 
 
 async def _asked(served: Served, about: str, data: dict[str, Any], client: Client | None) -> Any:
     """Ask by an event, and return the answer. Cancelled: whoever answers is told that nobody waits."""
-    if served.questions is None:
-        served.questions = {}
-    if len(served.questions) >= MOST_QUESTIONS:
+    if served.asking.questions is None:
+        served.asking.questions = {}
+    if len(served.asking.questions) >= MOST_QUESTIONS:
         raise RpcError(FAILED, f"{MOST_QUESTIONS} questions of the session wait for an answer already")
     request_id = served.new_id()
-    pending = served.questions[request_id] = Pending(request_id, "", client)
+    pending = served.asking.questions[request_id] = Pending(request_id, "", client)
     done: dict[str, Any] = {"requestId": request_id}
     try:
         asked = "command.execute" if about == "command" else f"{about}.requested"
@@ -122,5 +122,5 @@ async def _asked(served: Served, about: str, data: dict[str, Any], client: Clien
             done |= {key: answer[key] for key in ("action", "content") if key in answer}
         return answer
     finally:
-        del served.questions[request_id]
+        del served.asking.questions[request_id]
         served.notify(f"{about}.completed", done)

@@ -11,10 +11,12 @@ from exeunt.actors.permissions import (
     UserNotAvailable,
 )
 
+NOTHING: Mapping[str, Any] = {}
+
 
 def decision_from(result: Any) -> PermissionDecision:
     """Return the decision in *result*. What is none denies the call, as if nobody could be asked."""
-    fields = cast("Mapping[str, Any]", result) if isinstance(result, Mapping) else {}
+    fields: Mapping[str, Any] = cast("Mapping[str, Any]", result) if isinstance(result, Mapping) else NOTHING
     kind = fields.get("kind")
     if kind in ("approve-once", "approved"):
         return ApproveOnce()

@@ -36,7 +36,7 @@ def hooks_of(hub: "Hub") -> Hooks:
                 "hookType": kind,
                 "input": _input(hook_input, served.working_directory),
             }
-            with served.serving_hook(invocation.tool_call_id) as client:
+            with served.asking.serving_hook(invocation.tool_call_id) as client:
                 answer = await client.peer.ask("hooks.invoke", params)
             return _output(answer)
 

@@ -60,14 +60,14 @@ class Hub:
             served.show(events)
 
     async def _call_tool(self, arguments: dict[str, Any], invocation: ToolInvocation) -> ToolResult:
-        return await self.served(invocation.session_id).call(invocation)
+        return await self.served(invocation.session_id).asking.call(invocation)
 
     def _ask_permission(self, request: PermissionRequest, invocation: HookInvocation) -> Any:
         """Leave the decision to the clients, who are told of the request by its event."""
-        return LeavePending() if self.served(invocation.session_id).is_asked() else UserNotAvailable()
+        return LeavePending() if self.served(invocation.session_id).asking.is_asked() else UserNotAvailable()
 
     async def _ask_user(self, request: UserInputRequest, invocation: HookInvocation) -> Any:
-        return await self.served(invocation.session_id).ask_user(request)
+        return await self.served(invocation.session_id).asking.ask_user(request)
 
     def served(self, session_id: str) -> Served:
         """Return a session that calls us. Raises `SessionNotFound`."""

@@ -34,7 +34,7 @@ def _leave(hub: Hub, served: Served, peer: Peer) -> bool:
                 hub.host.spawn(partial(_reconfigure_later, hub, served))
         except ExeuntError:
             logger.exception("session %s keeps the tools of a client that has left", served.session_id)
-    served.client_left(client)
+    served.asking.client_left(client)
     served.want_own()
     served.tell_what_left(client)
     return True

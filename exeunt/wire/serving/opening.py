@@ -131,9 +131,9 @@ async def _attach(hub: Hub, served: Served, client: Client) -> None:
         raise
     if former is not None:
         client.interests = former.interests
-        served.replaced(former, client)
+        served.asking.replaced(former, client)
     served.tell_what_came(client)
-    if alone and served.waits_for_clients and not client.config.continuePendingWork:
+    if alone and served.asking.waits_for_clients and not client.config.continuePendingWork:
         # What waited for the client that has left is not gone on with.
         await served.handle.abort(queued="keep")
     if client.config.suppressResumeEvent:

@@ -1,33 +1,22 @@
 """One session, as its clients see it."""
 
-import math
-from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-import outcome
 import trio
 
-from exeunt.actors.errors import ClientGone, InvalidAnswer
-from exeunt.actors.events import Event, ExternalToolRequested, SessionIdle, SessionShutdown
+from exeunt.actors.events import Event, SessionIdle, SessionShutdown
 from exeunt.actors.options import SessionOptions
-from exeunt.actors.outcomes import ToolResult
-from exeunt.actors.permissions import LeavePending, UserNotAvailable
-from exeunt.actors.session import PendingRequest, Session
-from exeunt.actors.tools import ToolInvocation
-from exeunt.actors.turn import requests
-from exeunt.actors.turn.live import Waiter
-from exeunt.actors.user_input import UserInputRequest
+from exeunt.actors.session import Session
 from exeunt.wire.events.clock import iso
 from exeunt.wire.events.mapper import EventMapper, Usage, WireEvent
 from exeunt.wire.events.mapping import OUTSIDE
 from exeunt.wire.messages.sessions import SessionConfig
 from exeunt.wire.rpc import FAILED, RpcError, encode, notification
 from exeunt.wire.serving import configuration
+from exeunt.wire.serving.asking import Asking
 from exeunt.wire.serving.client import Client, Peer
-from exeunt.wire.serving.pending import Pending
-from exeunt.wire.serving.results import gone
 
 if TYPE_CHECKING:
     from exeunt.wire.serving.hub import Hub
@@ -55,18 +44,15 @@ class Served:
         "_head",
         "_mapper",
         "approves_all",
-        "asked",
-        "calls",
+        "asking",
         "clients",
         "config",
         "first_model",
         "hub",
         "last_answer",
-        "questions",
         "ready",
         "session",
         "tenant",
-        "waiting_hooks",
     )
 
     def __init__(self, hub: "Hub", session_id: str, tenant: str, config: SessionConfig) -> None:
@@ -79,15 +65,10 @@ class Served:
         """Set, and gone, when the session is there, or will not be."""
         self.clients: dict[Peer, Client] = {}
         """In the order in which they came."""
-        self.calls: dict[str, Pending] | None = None
-        self.questions: dict[str, Pending] | None = None
-        """Forms and commands that wait for a client."""
+        self.asking = Asking(self)
+        """What waits for its clients."""
         self.approves_all = False
         """Whether its clients have said that every call is approved."""
-        self.waiting_hooks: list[tuple[str, Client]] | None = None
-        """Calls that wait for a hook, and who runs it."""
-        self.asked: dict[str, str] | None = None
-        """Requests of an earlier process that were not answered, by the id of the call."""
         self.first_model = ""
         """The name of the model that it was made with, where it was made here."""
         self.last_answer: WireEvent | None = None
@@ -211,7 +192,7 @@ class Served:
         mapper = self._mapper
         for event in events:
             if not event.ephemeral:
-                self._note(event)
+                self.asking.note(event)
                 for _ in mapper.map(event):
                     pass
         mapper.model, mapper.started = model, started
@@ -221,12 +202,6 @@ class Served:
         actor = self.hub.host.find(self.session_id)
         if actor is not None:
             self._mapper.mode = (actor.state.labels or {}).get("mode", self._mapper.mode)
-
-    def _note(self, event: Event) -> None:
-        if type(event) is ExternalToolRequested:
-            if self.asked is None:
-                self.asked = {}
-            self.asked[event.tool_call_id] = event.request_id
 
     def show(self, events: Sequence[Event]) -> None:
         """Tell the clients what has happened. Never waits."""
@@ -292,125 +267,7 @@ class Served:
         else:
             self.hub.unload(self)
 
-    # --- Calls of tools ------------------------------------------------------------------------------------
-
-    def owner(self, tool_name: str) -> Client | None:
-        """Return the client that serves a tool: of several, the one that came last."""
-        for client in reversed(self.clients.values()):
-            if tool_name in client.served_tools:
-                return client
-        return None
-
-    async def call(self, invocation: ToolInvocation) -> ToolResult:
-        """Hand a call to its client, and wait for the answer. The tool's time-out bounds that."""
-        client = self.owner(invocation.tool_name)
-        if client is None and not self.hub.options.wait_for_clients:
-            return gone()
-        actor = self.hub.host.find(self.session_id)
-        assert actor is not None
-        known = None if self.asked is None else self.asked.pop(invocation.tool_call_id, None)
-        # A process that has ended has asked already, and its client may be at work: only that answer is awaited.
-        request_id = known or actor.new_id()
-        pending = Pending(request_id, invocation.tool_call_id, None if known else client)
-        if self.calls is None:
-            self.calls = {}
-        self.calls[request_id] = pending
-        try:
-            if known is None:
-                actor.record(
-                    ExternalToolRequested,
-                    request_id,
-                    invocation.tool_call_id,
-                    invocation.tool_name,
-                    invocation.arguments_json,
-                )
-            result: ToolResult = await pending.waiter.wait()
-            return result
-        finally:
-            del self.calls[request_id]
-            self.notify("external_tool.completed", {"requestId": request_id})
-
-    def called(self, pending: Pending) -> tuple[str, str]:
-        """Return the tool and the arguments of a call that waits."""
-        actor = self.hub.host.find(self.session_id)
-        batch = None if actor is None else actor.batch
-        for call in () if batch is None else batch.calls:
-            if call.call.id == pending.tool_call_id:
-                return call.name, call.arguments_json
-        return "", ""
-
-    def is_asked(self) -> bool:
-        """Whether any client is asked for approvals, or may come back to be."""
-        asked = any(client.config.requestPermission for client in self.clients.values())
-        return asked or self.hub.options.wait_for_clients
-
-    def open_requests(self, kind: str) -> list[PendingRequest]:
-        """Return what calls have asked people: `permission` or `user_input`."""
-        return [request for request in self.handle.pending_requests() if request.kind == kind]
-
-    def answer(self, request_id: str, answer: Any) -> bool:
-        """Answer what a call has asked; return whether it was open. Raises `InvalidAnswer`; then it still is."""
-        actor = self.hub.host.find(self.session_id)
-        if actor is None or actor.status != "live":
-            return False
-        waiter = _Answered()
-        actor.put(requests.answer, request_id, answer, waiter)
-        return waiter.taken()
-
-    async def ask_user(self, request: UserInputRequest) -> Any:
-        """Let the client that serves questions ask its user; without one the question stays open, or has no answer."""
-        client = next((one for one in self.clients.values() if one.config.requestUserInput), None)
-        if client is None:
-            if self.hub.options.wait_for_clients:
-                return LeavePending()
-            raise ClientGone("the client that asks the user has disconnected")
-        params: dict[str, Any] = {
-            "sessionId": self.session_id,
-            "question": request.question,
-            "choices": list(request.choices),
-            "allowFreeform": request.allow_freeform,
-        }
-        return await client.peer.ask("userInput.request", params, math.inf)
-
-    @contextmanager
-    def serving_hook(self, tool_call_id: str | None) -> Generator[Client]:
-        """Choose who runs a hook; meanwhile it may clear the context for the call that the hook belongs to."""
-        client = next((one for one in self.clients.values() if one.config.hooks), None)
-        if client is None:
-            raise ClientGone("the client that runs the hooks has disconnected")
-        if tool_call_id is None:
-            yield client
-            return
-        entry = (tool_call_id, client)
-        if self.waiting_hooks is None:
-            self.waiting_hooks = []
-        self.waiting_hooks.append(entry)
-        try:
-            yield client
-        finally:
-            self.waiting_hooks.remove(entry)
-
-    def calls_of(self, client: Client) -> set[str]:
-        """Return the calls that wait for an answer of *client*: its results, its decisions, its hooks."""
-        found: set[str] = set()
-        for pending in (self.calls or {}).values():
-            if pending.may_answer(client):
-                found.add(pending.tool_call_id)
-        if client.config.requestPermission:
-            found.update(request.tool_call_id for request in self.open_requests("permission"))
-        found.update(call for call, runs in self.waiting_hooks or () if runs is client)
-        return found
-
-    @property
-    def waits_for_clients(self) -> bool:
-        """Whether a call waits for an answer of a client."""
-        return bool(self.calls or self.handle.pending_requests())
-
-    def replaced(self, former: Client, client: Client) -> None:
-        """The same connection has attached anew: it answers what it was asked before."""
-        for pending in (self.calls or {}).values():
-            if pending.client is former:
-                pending.client = client
+    # --- What clients can do -----------------------------------------------------------------------------------
 
     def tell_what_came(self, client: Client) -> None:
         """Tell the other clients what this one can do."""
@@ -439,33 +296,3 @@ class Served:
         for other in self._all:
             if other is not client:
                 other.show(body, False)
-
-    def client_left(self, client: Client) -> None:
-        """End, or leave to others, what waited for a client that is not attached any more."""
-        waits = self.hub.options.wait_for_clients
-        for question in list((self.questions or {}).values()):
-            if question.client is client:
-                question.answer("client disconnected")
-            elif question.client is None and not self.elicits:
-                question.answer({"action": "cancel"})
-        for pending in list((self.calls or {}).values()):
-            if pending.client is client:
-                pending.client = None
-                if not waits:
-                    pending.answer(gone())
-        if not waits and not any(one.config.requestPermission for one in self.clients.values()):
-            for request in self.open_requests("permission"):
-                self.answer(request.request_id, UserNotAvailable())
-
-
-class _Answered(Waiter):
-    """Takes what becomes of an answer, at once."""
-
-    __slots__ = ()
-
-    def taken(self) -> bool:
-        """Say whether the request was open. Raises `InvalidAnswer`."""
-        result = self._result
-        if isinstance(result, outcome.Error) and isinstance(result.error, InvalidAnswer):
-            raise result.error
-        return isinstance(result, outcome.Value)
