@@ -100,10 +100,13 @@ def wrapped(runtime: Path, folder: Path) -> Path:
         'export EXEUNT_PROVIDER_TYPE=openai EXEUNT_PROVIDER_BASE_URL="$COPILOT_API_URL"\n'
         f'export EXEUNT_PROVIDER_API_KEY="$GITHUB_TOKEN" EXEUNT_PROVIDER_MODEL={MODEL}\n'
         'export EXEUNT_SYSTEM_MESSAGE="You are a helpful assistant."\n'
-        'export EXEUNT_JOURNAL="sqlite:///$COPILOT_HOME/sessions.sqlite3"\n'
+        # Not in $COPILOT_HOME itself: the suite empties that while its runtime runs.
+        f'export EXEUNT_JOURNAL="sqlite:///{folder}/journals/$(basename "$COPILOT_HOME").sqlite3"\n'
         f'exec {shlex.quote(str(runtime))} "$@"\n'
     )
     path.chmod(0o755)
+    shutil.rmtree(folder / "journals", ignore_errors=True)
+    (folder / "journals").mkdir()
     return path
 
 
