@@ -115,6 +115,8 @@ def _model_change(mapper: EventMapper, event: core.SessionModelChange) -> Mapped
     data = {"newModel": event.new_model}
     if event.previous_model:
         data["previousModel"] = event.previous_model
+    if event.reasoning_effort:
+        data["reasoningEffort"] = event.reasoning_effort
     return mapper.persisted(event, data)
 
 

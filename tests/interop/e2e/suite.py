@@ -97,8 +97,10 @@ def wrapped(runtime: Path, folder: Path) -> Path:
     path = folder / "runtime.sh"
     path.write_text(
         "#!/bin/sh\n"
-        'export EXEUNT_PROVIDER_TYPE=openai EXEUNT_PROVIDER_BASE_URL="$COPILOT_API_URL"\n'
-        f'export EXEUNT_PROVIDER_API_KEY="$GITHUB_TOKEN" EXEUNT_PROVIDER_MODEL={MODEL}\n'
+        'if [ -n "$COPILOT_API_URL" ]; then\n'
+        '  export EXEUNT_PROVIDER_TYPE=openai EXEUNT_PROVIDER_BASE_URL="$COPILOT_API_URL"\n'
+        f'  export EXEUNT_PROVIDER_API_KEY="$GITHUB_TOKEN" EXEUNT_PROVIDER_MODEL={MODEL}\n'
+        "fi\n"
         'export EXEUNT_SYSTEM_MESSAGE="You are a helpful assistant."\n'
         # Not in $COPILOT_HOME itself: the suite empties that while its runtime runs.
         f'export EXEUNT_JOURNAL="sqlite:///{folder}/journals/$(basename "$COPILOT_HOME").sqlite3"\n'
