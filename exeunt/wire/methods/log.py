@@ -27,7 +27,8 @@ async def read(connection: Connection, params: ReadLog) -> dict[str, Any]:
     """Return a part of the log; where there is nothing yet, wait for it if asked to."""
     served = connection.hub.find(connection.owner, params.sessionId)
     most = MOST_EVENTS if params.max is None else max(1, min(params.max, MOST_EVENTS))
-    kinds: set[Any] | None = set(params.types) if type(params.types) is list else None
+    wanted: Any = params.types
+    kinds = set(wanted) if isinstance(wanted, list) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     whole = await _whole(connection, served)
     backward = params.direction == "backward"
     place = _place(whole, params.cursor, backward)
