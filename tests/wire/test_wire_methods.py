@@ -97,7 +97,11 @@ async def test_the_session_goes_on_with_another_model(autojump_clock: MockClock)
         actor = wire.host.find("s")
         assert actor is not None
         assert actor.options.model_name == "two"
-        assert client.events("session.model_change")[0]["data"] == {"newModel": "two", "previousModel": "one"}
+        assert client.events("session.model_change")[0]["data"] == {
+            "newModel": "two",
+            "previousModel": "one",
+            "reasoningEffort": "high",
+        }
 
 
 async def test_a_registry_of_providers_gives_the_session_its_model(autojump_clock: MockClock) -> None:
@@ -168,7 +172,7 @@ async def test_mode_and_name_are_kept_and_told(autojump_clock: MockClock) -> Non
             "applied": False
         }
         await client.call("session.name.set", sessionId="s", name=" Our plan ")
-        with pytest.raises(WireFailure, match="1 to 200 characters"):
+        with pytest.raises(WireFailure, match="must not be empty"):
             await client.call("session.name.set", sessionId="s", name="  ")
         listed = (await client.call("session.list"))["sessions"]
         assert listed[0]["name"] == "Our plan"

@@ -93,7 +93,7 @@ def log_without_system_message(shown: Shown) -> Shown:
 
     def kept(note: dict[str, Any]) -> dict[str, Any]:
         return {
-            key: [each for each in value if each != "system.message"] if key in LOGS else value
+            key: [each for each in value if each not in UNORDERED] if key in LOGS else value
             for key, value in note.items()
         }
 
@@ -101,6 +101,10 @@ def log_without_system_message(shown: Shown) -> Shown:
 
 
 LOGS = frozenset({"getEvents", "events", "disk after kill"})
+
+UNORDERED = frozenset({"system.message", "session.context_cleared", "external_tool.completed"})
+"""A clear takes effect, and is logged, when its batch has ended; with the reference at once. That a client has answered
+is told, and not logged: the log has the outcome of the call."""
 
 
 def errors_of_clients_are_told(shown: Shown) -> Shown:
@@ -118,15 +122,42 @@ _FAILED = re.compile(
 
 
 def hooks_by_name(shown: Shown) -> Shown:
-    """The reference repeats in its events what a hook was given and what it answered; here they say which hook ran,
-    and whether it did."""
+    """The reference repeats in its events what a hook was given and what it answered, and asks its client about hooks
+    that this client does not have; here they say which hook ran, and whether it did. A session's start is told when
+    it is made, not with its first prompt. So each kind of hook is compared by itself."""
+
+    def plain(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        told = [{key: event[key] for key in ("type", "hookType")} for event in events if event["hookType"] in HOOKS]
+        return sorted(told, key=lambda event: event["hookType"])
+
+    return _events(shown, "hooks", plain)
+
+
+HOOKS = frozenset({"sessionStart", "userPromptSubmitted", "preToolUse", "postToolUse", "postToolUseFailure", "sessionEnd"})
+
+
+def words_of_hooks_are_told(shown: Shown) -> Shown:
+    """What a hook adds for the model is a message of the log here, with `source` "hook"; the reference keeps it to
+    itself. The model requests have it with both."""
+    return _events(shown, "main", lambda events: [event for event in events if event.get("source") != "hook"])
+
+
+def calls_are_told_whole(shown: Shown) -> Shown:
+    """The reference tells the pieces of a call's arguments as they stream; here a call is told when it is whole."""
     lanes = {
-        name: [{k: v for k, v in event.items() if k not in {"input", "output"}} for event in events]
-        if name.split(" ")[-1] == "hooks"
-        else events
+        name: [event for event in events if event["type"] != "assistant.tool_call_delta"]
         for name, events in shown["events"].items()
     }
-    return {**shown, "events": lanes}
+    return {**shown, "events": {name: events for name, events in lanes.items() if events}}
+
+
+def unknown_tool_in_full(shown: Shown) -> Shown:
+    """The reference tells the model which tools there are, and its client only that this one is none; here both are
+    told the same."""
+    return _texts(shown, lambda text: _KNOWN_TOOLS.sub("", text))
+
+
+_KNOWN_TOOLS = re.compile(r" Available tools that can be called are .*", re.DOTALL)
 
 
 def ids_of_the_queue(shown: Shown) -> Shown:
@@ -151,6 +182,9 @@ RULES: tuple[Rule, ...] = (
     log_without_system_message,
     errors_of_clients_are_told,
     hooks_by_name,
+    words_of_hooks_are_told,
+    calls_are_told_whole,
+    unknown_tool_in_full,
     ids_of_the_queue,
 )
 

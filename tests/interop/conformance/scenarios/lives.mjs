@@ -273,6 +273,7 @@ export const scenarios = {
         const waiting = stage.try(null, "err", () => stage.session.sendAndWait("go", 3000));
         await stage.saw("assistant.turn_start");
         await stage.script.asked(0);
+        await pause(100); // The answer to `send` may come behind the events.
         await stage.kill();
         await waiting;
     },
