@@ -1,10 +1,12 @@
 """The context of a session."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from exeunt.actors.errors import EmptySeedPrompt, NoToolCallInFlight
+from exeunt.actors.events import Event
 from exeunt.wire.connection import Connection
 from exeunt.wire.messages.history import ClearContext, Truncate
 from exeunt.wire.rpc import FAILED, RpcError
@@ -45,8 +47,28 @@ async def clear_context(connection: Connection, params: ClearContext) -> dict[st
     return {"messagesCleared": cleared.messages_cleared}
 
 
+def _before(events: Sequence[Event], event_id: str) -> str:
+    """Return the last event before this one at which no turn was under way, and no message waited for one.
+
+    Clients name an event to be removed, mostly a user's message; the host names the last one that stays.
+    """
+    last = event_id
+    inside = False
+    for event in events:
+        if event.id == event_id:
+            return last
+        if event.type == "user.message":
+            inside = True
+        elif event.type == "turn.end":
+            inside = False
+        if not inside and not event.type.startswith("message."):
+            last = event.id
+    return event_id
+
+
 async def truncate(connection: Connection, params: Truncate) -> dict[str, Any]:
-    """Go back to the conversation as it was after an event."""
+    """Take an event and all that came after it out of the conversation; with it goes the turn that it is in."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    event = await served.handle.history.truncate(params.eventId)
+    last = _before(await served.handle.get_events(), params.eventId)
+    event = await served.handle.history.truncate(last)
     return {"eventsRemoved": event.events_removed, "checkpointCleanupFailed": False}

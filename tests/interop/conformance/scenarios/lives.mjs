@@ -25,6 +25,9 @@ const newProcess = async (stage, changes) => {
     return stage.resume(sessionId, changes);
 };
 
+const truncate = (stage, eventId) =>
+    stage.try("truncate", "truncate err", () => stage.session.rpc.history.truncate({ eventId }));
+
 // Play `live`, look at the history by one more message, then look again after a resume.
 const replay = (live, tools = (stage) => [stage.clearTool()]) =>
     async (stage) => {
@@ -253,7 +256,7 @@ export const scenarios = {
         for (const prompt of ["q1", "q2", "clear"]) await stage.turn(prompt);
         const events = await stage.session.getEvents();
         const { id } = events.filter(({ type }) => type === "user.message")[1];
-        stage.note("truncate", await stage.session.rpc.history.truncate({ eventId: id }));
+        await truncate(stage, id);
         stage.note("events", types(await stage.session.getEvents()));
         await stage.turn("again");
     },
@@ -263,7 +266,7 @@ export const scenarios = {
         const events = await stage.session.getEvents();
         const cleared = events.findIndex(({ type }) => type === "session.context_cleared");
         const seed = events.slice(cleared).find(({ type }) => type === "user.message");
-        stage.note("truncate", await stage.session.rpc.history.truncate({ eventId: seed.id }));
+        await truncate(stage, seed.id);
         await stage.turn("again");
     },
 
