@@ -111,7 +111,9 @@ def _lanes(events: Sequence[Event]) -> dict[str, list[Event]]:
             calls[request] = call
         call = call or calls.get(request or "")
         prefix = f"{event['session']} " if event.get("session") else ""
-        lanes.setdefault(prefix + _lane(event["type"], call), []).append(event)
+        # An id that the runtime has made up is another one in each run.
+        lane = _ID.sub("<id>", _lane(event["type"], call))
+        lanes.setdefault(prefix + lane, []).append(event)
     for lane in lanes.values():
         _settle(lane)
     return lanes

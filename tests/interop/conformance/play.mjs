@@ -46,6 +46,7 @@ async function playOne({ name, script, sent }) {
     const scenario = scenarios[name];
     if (!scenario) return { name, error: "no such scenario" };
     const { play, answers } = typeof scenario === "function" ? { play: scenario } : scenario;
+    const began = performance.now();
     let stage;
     const scripted = new Script(answersOf(script, answers), () => stage.note("model_conn_closed"));
     scripts.set(name, scripted);
@@ -60,8 +61,9 @@ async function playOne({ name, script, sent }) {
     // Events that are on their way when the last answer comes.
     await pause(30);
     const { events, notes } = stage;
+    const seconds = (performance.now() - began) / 1000;
     const requests = scripted.requests.map(({ messages, tools }) => ({ messages, tools }));
-    const outcome = structuredClone({ name, error: problem, events, notes, requests });
+    const outcome = structuredClone({ name, seconds, error: problem, events, notes, requests });
     await stage.session?.disconnect().catch(() => {});
     await stage.close();
     return outcome;

@@ -7,7 +7,7 @@ import pytest
 
 from tests.interop.conformance.play import Runtime, play
 from tests.interop.conformance.records import Record, load, packed, unpacked
-from tests.interop.conformance.verdict import OURS, chosen, judge, reasons
+from tests.interop.conformance.verdict import OURS, chosen, is_slow, judge, reasons
 from tests.interop.node import modules_or_skip
 
 RUNTIME = Runtime(str(Path(sys.executable).with_name("exeunt-runtime")))
@@ -19,15 +19,16 @@ def problems(records: dict[str, Record], limit: float) -> list[str]:
     return [f"{each.name}: {' | '.join(each.lines[:4])}" for each in verdicts if each.outcome == "wrong"]
 
 
-@pytest.mark.timeout(300)  # some 220 scenarios, most of whose time is waiting: 20 s on an idle machine
+@pytest.mark.timeout(300)  # some 200 scenarios, most of whose time is waiting: 20 s on an idle machine
 def test_each_recorded_scenario_goes_as_the_reference_went_or_as_listed() -> None:
     assert problems(chosen(slow=False), limit=60) == []
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
-def test_scenarios_that_wait_for_minutes_go_as_the_reference_went() -> None:
-    assert problems(chosen(["tool_hold_130s", "err_500_forever"], slow=True), limit=200) == []
+def test_scenarios_of_killed_processes_and_long_waits_go_so_too() -> None:
+    slow = {name: record for name, record in chosen(slow=True).items() if is_slow(name)}
+    assert problems(slow, limit=200) == []
 
 
 def test_a_scenario_that_differs_has_a_reason_and_what_it_shows_is_kept() -> None:

@@ -19,8 +19,19 @@ from tests.interop.conformance.rules import as_ours
 DIFFERENCES = Path(__file__).with_name("differences.toml")
 OURS = Path(__file__).with_name("ours.jsonl")
 
-SLOW = frozenset({"tool_hold_130s", "err_500_forever"})
-"""These wait for minutes, or for fifteen seconds of retries: only in `make soak`."""
+PROCESSES = ("crash_", "kill_delay_", "pending_continue_", "replay_", "resume_after_", "saw_runtime_death")
+"""Beginnings of the names of scenarios that start two runtimes of their own: seconds each on a busy machine."""
+
+SAMPLE = frozenset({"crash_mid_clear", "crash_mid_tool", "kill_delay_0_0", "pending_continue_tool", "replay_par_other"})
+"""One of each kind of these is played by `make test`, the others by `make soak`."""
+
+WAITING = frozenset({"tool_hold_130s", "err_500_forever"})
+"""These wait for minutes, or for fifteen seconds of retries."""
+
+
+def is_slow(name: str) -> bool:
+    """Whether a scenario is left to `make soak`."""
+    return name in WAITING or (name.startswith(PROCESSES) and name not in SAMPLE)
 
 
 @attrs.frozen
@@ -43,7 +54,7 @@ def reasons(path: Path = DIFFERENCES) -> dict[str, str]:
 def chosen(names: Iterable[str] = (), *, slow: bool) -> dict[str, Record]:
     """The records of `names`, or all; without the slow ones unless they are wanted."""
     records = load()
-    wanted = [*names] or [name for name in records if slow or name not in SLOW]
+    wanted = [*names] or [name for name in records if slow or not is_slow(name)]
     return {name: records[name] for name in wanted}
 
 
