@@ -77,7 +77,7 @@ async def test_a_call_goes_to_its_client_and_the_result_to_the_model(autojump_cl
         ),
         (
             {"error": "E", "result": "R"},
-            'Failed to execute `double` tool with arguments: {"n":4} due to error: Error: E',
+            'Failed to execute `double` tool with arguments: {"n":4} due to error: Error: Tool execution failed',
             False,
         ),
     ],

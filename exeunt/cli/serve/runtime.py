@@ -18,7 +18,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="exeunt-runtime",
         allow_abbrev=False,
         description="Serve sessions to the client that started this process. "
-        "Models come from each session's provider, or from EXEUNT_PROVIDER_BASE_URL, _TYPE, _API_KEY and _MODEL.",
+        "Models come from each session's provider, or from EXEUNT_PROVIDER_BASE_URL, _TYPE, _API_KEY and _MODEL; "
+        "what stands before each session's system message comes from EXEUNT_SYSTEM_MESSAGE.",
     )
     parser.add_argument("--version", action="version", version=f"exeunt {version('exeunt')}")
     way = parser.add_mutually_exclusive_group()
@@ -53,7 +54,9 @@ def main() -> NoReturn:
     try:
         what = serving.Served(
             default=provider.default_provider(os.environ),
-            options=WireOptions(wait_for_clients=True),
+            options=WireOptions(
+                wait_for_clients=True, system_message=os.environ.get("EXEUNT_SYSTEM_MESSAGE", "")
+            ),
             tokens=provider.tokens(os.environ, (), {}),
             journal=arguments.journal or os.environ.get("EXEUNT_JOURNAL"),
             idle_timeout=arguments.session_idle_timeout or None,

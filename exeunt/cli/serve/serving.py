@@ -92,8 +92,15 @@ async def serve_stdio(what: Served) -> int:
     return 0
 
 
+def _ends_already(number: int, frame: object) -> None:
+    """Take no notice of a signal that asks for what is under way."""
+
+
 async def _until_told(ended: Callable[[], Awaitable[None]]) -> None:
     """Wait for *ended*, or for a signal that asks for the end."""
+    # Clients that have started a server end it twice: by their last request, and by a signal right behind it. What is
+    # found here holds again once the receiver below is closed, while the host still writes what it was told.
+    signal.signal(signal.SIGTERM, _ends_already)
     async with trio.open_nursery() as nursery:
 
         async def signalled() -> None:

@@ -101,14 +101,14 @@ def register_interest(connection: Connection, params: RegisterInterest) -> dict[
 
 
 def release_interest(connection: Connection, params: ReleaseInterest) -> dict[str, Any]:
-    """End that."""
+    """End that. One that has ended, or never was, is as good as ended."""
     served = connection.hub.find(connection.owner, params.sessionId)
     client = served.clients.get(connection)
     known = client is not None and client.interests is not None and params.handle in client.interests
     if known and client is not None and client.interests is not None:
         del client.interests[params.handle]
         served.want_own()
-    return {"success": known}
+    return {"success": True}
 
 
 def write(connection: Connection, params: Log) -> dict[str, Any]:

@@ -8,6 +8,9 @@ import msgspec
 from exeunt.actors.outcomes import RESULT_TYPES, ToolResult
 from exeunt.actors.text import encodable
 
+FAILED_TEXT = "Tool execution failed"
+"""What is told of a handler that has raised."""
+
 GONE_TEXT = "client disconnected"
 """What the model reads of a call whose client is gone."""
 
@@ -15,15 +18,17 @@ GONE_TEXT = "client disconnected"
 def result_from(result: Any, error: str | None, tool_name: str, arguments_json: str) -> ToolResult:
     """Return the result that a client sent: a text, an object of the protocol, anything else, or an error.
 
-    An error that is not empty wins. A kind of result that the protocol does not know is a success, as with the
-    runtime that the clients were made for.
+    An error that is not empty wins; its words stay with the client, which may have put anything into them, such as
+    a path or a key: neither the model nor the log gets them. A handler that has something to say to the model
+    answers with a result of the kind `failure`. A kind of result that the protocol does not know is a success, as with
+    the runtime that the clients were made for.
     """
     if error:
         text = (
             f"Failed to execute `{tool_name}` tool with arguments: {arguments_json or '{}'} "
-            f"due to error: Error: {error}"
+            f"due to error: Error: {FAILED_TEXT}"
         )
-        return ToolResult(encodable(text), "failure", encodable(error))
+        return ToolResult(encodable(text), "failure", FAILED_TEXT)
     if isinstance(result, str):
         return ToolResult(encodable(result))
     if isinstance(result, Mapping):
