@@ -26,6 +26,9 @@ class SessionHost(HostCore):
     """The sessions of one process: makes, finds and ends them. Made by `open_host`."""
 
     metrics: Metrics
+    prepare: Callable[[SessionOptions], SessionOptions] | None = None
+    """What makes options that this host can run of those that it is given: where it is embedded, handlers may be made
+    for another loop or for threads. Called once for each set of options."""
 
     async def create_session(self, *, session_id: str | None = None, **options: Any) -> Session:
         """Make a session and return its handle.
@@ -44,7 +47,7 @@ class SessionHost(HostCore):
 
         Raises `SessionExists`, `InvalidConfiguration`, `SessionClosed`. Cancelled: the session may exist.
         """
-        chosen = _options(options)
+        chosen = self._options(options)
         self.metrics.register_tools(chosen.tools.names)
         return await self.open_session(chosen, session_id)
 
@@ -61,7 +64,7 @@ class SessionHost(HostCore):
 
         Raises `SessionNotFound`, `SessionNotConfigured`, `InvalidConfiguration`.
         """
-        chosen = _options(options) if options else None
+        chosen = self._options(options) if options else None
         if chosen is not None:
             self.metrics.register_tools(chosen.tools.names)
         return await self.reopen_session(session_id, chosen, continue_pending_work=continue_pending_work)
@@ -85,25 +88,27 @@ class SessionHost(HostCore):
         Raises `SessionNotFound`, `UnknownEvent`, `InvalidConfiguration` for a number that the log does not have,
         `SessionExists`, `SessionNotConfigured`, `JournalError`. Cancelled: the copy may exist.
         """
-        chosen = _options(options) if options else None
+        chosen = self._options(options) if options else None
         if chosen is not None:
             self.metrics.register_tools(chosen.tools.names)
         return await self.fork(session_id, chosen, at, new_session_id, continue_pending_work)
 
     async def resolve(self, session_id: str) -> SessionOptions:
         """Ask `session_options` of `open_host`, and let the metrics know the tools."""
-        options = await super().resolve(session_id)
+        options = self._prepared(await super().resolve(session_id))
         self.metrics.register_tools(options.tools.names)
         return options
 
+    def _options(self, keywords: dict[str, Any]) -> SessionOptions:
+        if "model" not in keywords:
+            raise InvalidConfiguration("a session needs a model: an object, or a name with a provider")
+        try:
+            return self._prepared(build_options(**keywords))
+        except TypeError as error:
+            raise InvalidConfiguration(f"create_session: {error}") from error
 
-def _options(keywords: dict[str, Any]) -> Any:
-    if "model" not in keywords:
-        raise InvalidConfiguration("a session needs a model: an object, or a name with a provider")
-    try:
-        return build_options(**keywords)
-    except TypeError as error:
-        raise InvalidConfiguration(f"create_session: {error}") from error
+    def _prepared(self, options: SessionOptions) -> SessionOptions:
+        return options if self.prepare is None else self.prepare(options)
 
 
 @asynccontextmanager

@@ -33,7 +33,13 @@ async def run(call: "Call", tool: "Tool[..., Any]", bound: Any) -> ToolResult:
         call.stage = "handler"
         call.limit(tool.timeout)
         invocation = ToolInvocation(
-            actor.handle(), actor.id, call.call.id, call.name, call.arguments_json, _key(call), call
+            actor.id,
+            call.call.id,
+            call.name,
+            call.arguments_json,
+            _key(call),
+            call,
+            session=actor.handle(),
         )
         try:
             if tool.is_async:

@@ -26,11 +26,8 @@ class CallState(Protocol):
 
 
 @attrs.define(eq=False)
-class ToolInvocation:
-    """One call of a tool, as its handler sees it. Annotate a parameter with this class to be given it."""
-
-    session: Session
-    """The session that the call belongs to. It serves the handler while its turn waits for the handler."""
+class CallInvocation:
+    """One call of a tool. Every kind of host has a subclass, which adds a session that can be used in it."""
 
     session_id: str
     tool_call_id: str
@@ -59,6 +56,14 @@ class ToolInvocation:
     def cancelled(self) -> bool:
         """Whether the call was cancelled or timed out. For synchronous handlers, which have to ask."""
         return self._call.cancelled
+
+
+@attrs.define(eq=False)
+class ToolInvocation(CallInvocation):
+    """One call of a tool, as its handler sees it. Annotate a parameter with this class to be given it."""
+
+    session: Session = attrs.field(kw_only=True)
+    """The session that the call belongs to. It serves the handler while its turn waits for the handler."""
 
     def run(self, async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
         """Run *async_fn* on the host's loop and return what it returns; for synchronous handlers.

@@ -18,7 +18,7 @@ class Call:
 
 def invocation(arguments: str = "{}", call: Call | None = None) -> ToolInvocation:
     return ToolInvocation(
-        cast("Any", "the session"), "s1", "call_1", "work", arguments, "key-1", call or Call()
+        "s1", "call_1", "work", arguments, "key-1", call or Call(), session=cast("Any", "the session")
     )
 
 

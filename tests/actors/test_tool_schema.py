@@ -19,7 +19,7 @@ class Idle:
 
 
 def call_of(made: Tool[..., Any], arguments: str) -> ToolInvocation:
-    return ToolInvocation(cast("Any", "session"), "s", "call_1", made.name, arguments, "key", Idle())
+    return ToolInvocation("s", "call_1", made.name, arguments, "key", Idle(), session=cast("Any", "session"))
 
 
 def run(made: Tool[..., Any], arguments: str) -> Any:
