@@ -1,6 +1,7 @@
 """Whether this process is a fork: then the loops and threads of hosts that were opened before are in the parent."""
 
 import os
+from collections.abc import Callable
 
 from exeunt.actors.errors import HostForked
 
@@ -31,3 +32,9 @@ def check(opened_at: int) -> None:
             "the host was opened before this process was forked, and lives in the parent only; open a host in the "
             "child, after the fork (in gunicorn's post_fork, in Celery's worker_process_init)"
         )
+
+
+def after_fork(function: Callable[[], object]) -> None:
+    """Call *function* in each child that this process is forked into."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=function)

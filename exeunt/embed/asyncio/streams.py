@@ -62,7 +62,18 @@ class StreamOnAsyncio:
 class EventStream(StreamOnAsyncio):
     """In a host on asyncio."""
 
-    __slots__ = ()
+    __slots__ = ("_events",)
 
     def __init__(self, stream: trio_api.EventStream, guest: Guest) -> None:
         super().__init__(stream, guest)
+        self._events = stream
+
+    async def __anext__(self) -> Event:
+        """Return the next event. A cancellation loses none."""
+        event = self.ready()
+        return await super().__anext__() if event is None else event
+
+    @like(trio_api.EventStream.ready)
+    def ready(self) -> Event | None:
+        self._guest.check_thread()
+        return self._got.popleft() if self._got else self._events.ready()
