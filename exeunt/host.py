@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 import trio
 from prometheus_client import CollectorRegistry
@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.session import Session
-from exeunt.configuration import build_options
+from exeunt.configuration import SessionKeywords, build_options
 from exeunt.metrics import Metrics
 from exeunt.stores import journal_from_url
 from exeunt.supervisor.children import ChildSpec
@@ -30,7 +30,9 @@ class SessionHost(HostCore):
     """What makes options that this host can run of those that it is given: where it is embedded, handlers may be made
     for another loop or for threads. Called once for each set of options."""
 
-    async def create_session(self, *, session_id: str | None = None, **options: Any) -> Session:
+    async def create_session(
+        self, *, session_id: str | None = None, **options: Unpack[SessionKeywords]
+    ) -> Session:
         """Make a session and return its handle.
 
         * `model`: an object with `complete` and `stream` (`exeunt.ModelClient`), or a name with
@@ -52,7 +54,7 @@ class SessionHost(HostCore):
         return await self.open_session(chosen, session_id)
 
     async def resume_session(
-        self, session_id: str, *, continue_pending_work: bool = False, **options: Any
+        self, session_id: str, *, continue_pending_work: bool = False, **options: Unpack[SessionKeywords]
     ) -> Session:
         """Take up a stored session, or attach to one that is in memory; return its handle.
 
@@ -76,7 +78,7 @@ class SessionHost(HostCore):
         at: str | int | None = None,
         new_session_id: str | None = None,
         continue_pending_work: bool = False,
-        **options: Any,
+        **options: Unpack[SessionKeywords],
     ) -> Session:
         """Make a session whose log is a copy of another's, up to and with the event *at*; return its handle.
 
@@ -99,7 +101,7 @@ class SessionHost(HostCore):
         self.metrics.register_tools(options.tools.names)
         return options
 
-    def _options(self, keywords: dict[str, Any]) -> SessionOptions:
+    def _options(self, keywords: SessionKeywords) -> SessionOptions:
         if "model" not in keywords:
             raise InvalidConfiguration("a session needs a model: an object, or a name with a provider")
         try:

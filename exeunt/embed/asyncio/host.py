@@ -1,12 +1,13 @@
 """The sessions of one process, for asyncio tasks."""
 
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, Unpack
 
 import exeunt.host as trio_api
 from exeunt.actors.ports import Observer
 from exeunt.actors.session import SessionTransport
 from exeunt.actors.session.remote import ANSWER_TIMEOUT
+from exeunt.configuration import SessionKeywords
 from exeunt.embed.asyncio.crossing import call
 from exeunt.embed.asyncio.guest import Guest
 from exeunt.embed.asyncio.remote import RemoteSession
@@ -59,13 +60,15 @@ class SessionHost:
         return await call(self._guest, async_fn, *args, **kwargs)
 
     @like(trio_api.SessionHost.create_session)
-    async def create_session(self, *, session_id: str | None = None, **options: Any) -> Session:
+    async def create_session(
+        self, *, session_id: str | None = None, **options: Unpack[SessionKeywords]
+    ) -> Session:
         made = await call(self._guest, self._trio.create_session, session_id=session_id, **options)
         return Session(made, self._guest)
 
     @like(trio_api.SessionHost.resume_session)
     async def resume_session(
-        self, session_id: str, *, continue_pending_work: bool = False, **options: Any
+        self, session_id: str, *, continue_pending_work: bool = False, **options: Unpack[SessionKeywords]
     ) -> Session:
         resume = self._trio.resume_session
         made = await call(
@@ -81,7 +84,7 @@ class SessionHost:
         at: str | int | None = None,
         new_session_id: str | None = None,
         continue_pending_work: bool = False,
-        **options: Any,
+        **options: Unpack[SessionKeywords],
     ) -> Session:
         made = await call(
             self._guest,

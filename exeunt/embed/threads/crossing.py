@@ -53,8 +53,11 @@ def at_once(runtime: Runtime, function: Callable[P, T], *args: P.args, **kwargs:
     crossing = Crossing(runtime)
     context = contextvars.copy_context()
 
+    def run() -> T:
+        return context.run(function, *args, **kwargs)
+
     def answer() -> None:
-        crossing.finish(outcome.capture(context.run, function, *args, **kwargs))
+        crossing.finish(outcome.capture(run))
 
     crossing.start(answer)
     return cast("T", crossing.wait().unwrap())

@@ -1,12 +1,13 @@
 """The sessions of one process, for any of its threads."""
 
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, Unpack
 
 import exeunt.host as trio_api
 from exeunt.actors.ports import Observer
 from exeunt.actors.session import SessionTransport
 from exeunt.actors.session.remote import ANSWER_TIMEOUT
+from exeunt.configuration import SessionKeywords
 from exeunt.embed.documented import like
 from exeunt.embed.threads.crossing import at_once, call
 from exeunt.embed.threads.remote import RemoteSession
@@ -58,13 +59,13 @@ class SessionHost:
         return call(self._runtime, async_fn, *args, **kwargs)
 
     @like(trio_api.SessionHost.create_session)
-    def create_session(self, *, session_id: str | None = None, **options: Any) -> Session:
+    def create_session(self, *, session_id: str | None = None, **options: Unpack[SessionKeywords]) -> Session:
         made = call(self._runtime, self._trio.create_session, session_id=session_id, **options)
         return Session(made, self._runtime)
 
     @like(trio_api.SessionHost.resume_session)
     def resume_session(
-        self, session_id: str, *, continue_pending_work: bool = False, **options: Any
+        self, session_id: str, *, continue_pending_work: bool = False, **options: Unpack[SessionKeywords]
     ) -> Session:
         resume = self._trio.resume_session
         made = call(self._runtime, resume, session_id, continue_pending_work=continue_pending_work, **options)
@@ -78,7 +79,7 @@ class SessionHost:
         at: str | int | None = None,
         new_session_id: str | None = None,
         continue_pending_work: bool = False,
-        **options: Any,
+        **options: Unpack[SessionKeywords],
     ) -> Session:
         made = call(
             self._runtime,
