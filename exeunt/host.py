@@ -132,10 +132,12 @@ async def open_host(
     handlers have a second to clean up. Python cannot leave a task that shields itself from cancellation: the host
     waits for it, and names tool and session in the log every 5 s. Errors of the body are raised as they are.
     """
+    # Out here, so that what is wrong with the URL is raised as it is.
+    keeper = journal_from_url(journal) if isinstance(journal, str) else journal
     failure: BaseException | None = None
     timers, naming = _Outlasting(), _Outlasting()
     try:
-        async with trio.open_nursery() as watch, _open_journal(journal) as (kept, writing):
+        async with trio.open_nursery() as watch, _open_journal(keeper) as (kept, writing):
             try:
                 async with trio.open_nursery() as nursery, open_supervisor(name="host") as services:
                     host: SessionHost | None = None
@@ -185,21 +187,20 @@ async def open_host(
 
 @asynccontextmanager
 async def _open_journal(
-    journal: Journal | str | None,
+    journal: Journal | None,
 ) -> "AsyncGenerator[tuple[Journal, _Outlasting]]":
     """Run a journal that is a service of its own until `end()` is called on what comes with it."""
     writing = _Outlasting()
     if journal is None:
         yield MemoryJournal(), writing
         return
-    kept = journal_from_url(journal) if isinstance(journal, str) else journal
-    if not isinstance(kept, DurableJournal):
-        yield kept, writing
+    if not isinstance(journal, DurableJournal):
+        yield journal, writing
         return
     async with trio.open_nursery() as nursery:
-        await nursery.start(writing.start, kept.run)
+        await nursery.start(writing.start, journal.run)
         try:
-            yield kept, writing
+            yield journal, writing
         finally:
             writing.end()
             nursery.cancel_scope.cancel()

@@ -66,6 +66,8 @@ class Guest:
 
         Raises `TrioAlreadyRunning`, `HostForked`.
         """
+        if _here.guest is not None:
+            _here.guest.check_same_process()
         loop = asyncio.get_running_loop()
         while (guest := _here.guest) is not None:
             if guest.loop is not loop:
@@ -86,9 +88,12 @@ class Guest:
         return guest
 
     async def exit(self) -> None:
-        """Say that one host needs the run no more. The last one waits until it has ended, whatever happens."""
+        """Say that one host needs the run no more. The last one waits until it has ended, whatever happens.
+
+        In a fork, where it does not run, nothing happens.
+        """
         self._users -= 1
-        if self._users == 0:
+        if self._users == 0 and self.is_here:
             self._leave.set()
             await outlast(self._finished)
 
@@ -169,16 +174,24 @@ class Guest:
 
     def is_left_here(self) -> bool:
         """Say whether it belongs to this process, and its loop does not run."""
-        return not self.ended and self._fork == forks.depth() and not self.loop.is_running()
+        return not self.ended and self.is_here and not self.loop.is_running()
 
-    def _give_way(self) -> None:
-        """Make room for a run on another loop of this thread."""
-        if self._fork != forks.depth():
+    @property
+    def is_here(self) -> bool:
+        """Whether it is in this process, which may be a fork."""
+        return self._fork == forks.depth()
+
+    def check_same_process(self) -> None:
+        """Raise `HostForked` in a fork of the process where it began: in this thread trio cannot begin anew."""
+        if not self.is_here:
             raise HostForked(
                 "this process was forked where a host was open in an event loop, and trio cannot begin anew in that "
                 "thread: fork before a host is opened, start children with the method 'spawn', or open the host in "
                 "another thread"
             )
+
+    def _give_way(self) -> None:
+        """Make room for a run on another loop of this thread."""
         if self.loop.is_closed():
             self.finish_alone()
         if not self.ended:

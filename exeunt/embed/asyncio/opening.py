@@ -139,10 +139,10 @@ class _Held:
             self._body = None
 
     async def close(self) -> None:
-        """Let it end, and wait for that; then raise why it failed, if it did."""
-        self._close.set()
-        if self._guest.loop.is_closed():
+        """Let it end, and wait for that; then raise why it failed, if it did. In a fork, nothing happens."""
+        if self._guest.loop.is_closed() or not self._guest.is_here:
             return
+        self._close.set()
         await outlast(self._over)
         if self._failure is not None and not self._cancelled_body:
             raise self._failure
