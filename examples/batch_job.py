@@ -73,11 +73,10 @@ async def one(host: SessionHost, model: ScriptedModel, number: int, results: Cou
         except TurnFailed as error:
             cause = error.__cause__
             results[f"failed: {cause.kind}" if isinstance(cause, ModelError) else "failed"] += 1
-            return
-        finally:
-            await session.disconnect()
     labels = [m.content for m in session.history.messages() if m.role == "tool"]
-    results[json.loads(labels[0])["label"]] += 1
+    if labels:
+        results[json.loads(labels[0])["label"]] += 1
+    await session.disconnect()
 
 
 async def main(sessions: int, journal: str | None) -> None:

@@ -6,14 +6,14 @@ library's; the bot stays as it is.
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any
 
 import attrs
 
 from exeunt import MailboxFull, SessionNotFound, TurnAborted, approve_all
 from exeunt.embed.asyncio import Session, SessionHost, ToolInvocation, open_host, tool
-from exeunt.testing import ScriptedModel, call, say
+from exeunt.testing import Reply, ScriptedModel, call, say
 
 
 @attrs.frozen
@@ -44,7 +44,7 @@ class Gateway:
         print(f"#{channel} bot: {text}")
 
     @contextlib.asynccontextmanager
-    async def is_typing(self, channel: str) -> AsyncIterator[None]:
+    async def is_typing(self, channel: str) -> AsyncGenerator[None]:
         self.typing.add(channel)
         try:
             yield
@@ -106,7 +106,7 @@ async def new_topic(summary: str, invocation: ToolInvocation) -> str:
     return "A new topic."
 
 
-SCRIPTS = {
+SCRIPTS: dict[str, list[Reply]] = {
     "general": [say("Hello, ada."), call("search", words="cats"), say("There are 3 messages about cats.")],
     "random": [
         call("search", words="everything"),

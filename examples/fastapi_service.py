@@ -7,7 +7,7 @@
 
 import json
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Annotated
 
@@ -20,7 +20,7 @@ from pydantic import BaseModel
 
 from exeunt import Event, Overloaded, SessionNotFound, approve_all, tune_garbage_collector
 from exeunt.embed.asyncio import EventStream, Session, SessionHost, open_host, tool
-from exeunt.testing import ScriptedModel, call, say
+from exeunt.testing import Reply, ScriptedModel, call, say
 
 
 @tool
@@ -30,7 +30,7 @@ async def look_up(order: int) -> str:
     return f"Order {order} left the house this morning."
 
 
-SCRIPT = [
+SCRIPT: list[Reply] = [
     call("look_up", order=7),
     say(
         "It is on its way: it left the house this morning.",
@@ -42,7 +42,7 @@ MODEL = ScriptedModel.per_session(SCRIPT, cycle=True, record=False, check=False)
 
 
 @asynccontextmanager
-async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
     """The host lives as long as the server, on its loop. With `JOURNAL` set, sessions survive both."""
     tune_garbage_collector()
     async with open_host(journal=os.environ.get("JOURNAL")) as host:
@@ -119,24 +119,27 @@ async def until_idle(session: Session, events: EventStream) -> AsyncIterator[str
     """The events of a message. A user who goes away ends the turn: nobody would read the rest."""
     done = False
     try:
-        async with events:
-            async for event in events:
-                yield sse(event)
-                if event.type == "session.idle":
-                    done = True
-                    return
+        async for event in events:
+            yield sse(event)
+            if event.type == "session.idle":
+                done = True
+                return
     finally:
-        if not done:
-            # Starlette cancels again and again until this is left.
-            with anyio.CancelScope(shield=True):
+        # Starlette cancels again and again until this is left.
+        with anyio.move_on_after(5, shield=True):
+            await events.aclose()
+            if not done:
                 await session.abort(reason="the user went away")
 
 
 async def as_sse(events: EventStream) -> AsyncIterator[str]:
     """All events, for ever."""
-    async with events:
+    try:
         async for event in events:
             yield sse(event)
+    finally:
+        with anyio.move_on_after(5, shield=True):
+            await events.aclose()
 
 
 def sse(event: Event) -> str:

@@ -6,7 +6,7 @@ No plug-in is needed: `run_virtual` runs an asyncio program in virtual time.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -44,7 +44,7 @@ def person(answer: bool, *, after: float) -> Callable[[str], Awaitable[bool]]:
 
 
 @asynccontextmanager
-async def conversation(model: ScriptedModel, shop: FakeShop, ask: Any) -> AsyncIterator[Session]:
+async def conversation(model: ScriptedModel, shop: FakeShop, ask: Any) -> AsyncGenerator[Session]:
     """A conversation with the agent; at its end every message has ended once, and the script was used up."""
     invariants = EventInvariants()
     async with open_host() as host:

@@ -42,7 +42,6 @@ RUN = {
         "-m",
         "pytest",
         "-q",
-        "--no-header",
         "-p",
         "no:cacheprovider",
         "examples/test_support_agent.py",

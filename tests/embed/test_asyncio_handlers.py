@@ -148,7 +148,7 @@ async def test_a_synchronous_hook_runs_in_the_loop_and_may_begin_tasks() -> None
 
 @on_asyncio
 async def test_an_abort_cancels_the_task_and_waits_for_its_end() -> None:
-    entered, seen = asyncio.Event(), []
+    entered, seen = asyncio.Event(), list[str]()
 
     @tool
     async def work() -> str:
@@ -156,7 +156,7 @@ async def test_an_abort_cancels_the_task_and_waits_for_its_end() -> None:
         try:
             await asyncio.sleep(1000)
         finally:
-            await asyncio.sleep(0.5)  # less than the grace
+            await asyncio.sleep(0.5)  # noqa: ASYNC102 - less than the grace
             seen.append("cleaned up")
         return ""
 
@@ -184,8 +184,8 @@ async def test_a_task_that_swallows_its_cancellation_is_left_behind() -> None:
         while not go_on.is_set():
             try:
                 await go_on.wait()
-            except asyncio.CancelledError:
-                continue
+            except asyncio.CancelledError:  # noqa: ASYNC103 - which is what is tested
+                continue  # noqa: ASYNC104
         return "late"
 
     async with open_host() as host:
@@ -306,7 +306,7 @@ class AsyncioClient:
                 await asyncio.sleep(10_000)
             yield ModelResponse("one two")
         finally:
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1)  # noqa: ASYNC102 - as a connection that is closed
             self.closed += 1
 
 

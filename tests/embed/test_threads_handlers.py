@@ -1,7 +1,7 @@
 """Handlers and callers in a host for threads."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,7 +20,7 @@ PATIENCE = 30.0
 
 
 @contextmanager
-def host_whose_clock_stands() -> Iterator[SessionHost]:
+def host_whose_clock_stands() -> Generator[SessionHost]:
     """A host in which no time-out passes."""
     Runtime.clock = MockClock()
     try:
@@ -41,7 +41,7 @@ def test_many_threads_use_one_host_and_one_session_at_once() -> None:
                 for _ in range(10):
                     assert own.send_and_wait("x").content == str(number)
                     assert shared.send_and_wait("x").content == "shared"
-            except BaseException as error:  # noqa: BLE001 - shown by the test
+            except BaseException as error:  # noqa: ASYNC103, BLE001 - shown by the test
                 errors.append(error)
 
         threads = [threading.Thread(target=work, args=(number,)) for number in range(16)]
@@ -218,9 +218,8 @@ def test_a_thread_that_has_failed_is_named_and_nobody_hangs() -> None:
     async def _in_nursery(host: SessionHost, function: Any) -> None:
         host.trio_host.nursery.start_soon(function)
 
-    with pytest.raises(BaseExceptionGroup) as caught:
+    with pytest.RaisesGroup(Broken, flatten_subgroups=True):
         body()
-    assert caught.group_contains(Broken)
     with open_host() as again:
         assert again.create_session(model=ScriptedModel(["x"])).send_and_wait("x").content == "x"
 

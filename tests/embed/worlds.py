@@ -363,10 +363,14 @@ class _StandIn:
         value = getattr(self._thing, name)
         if not callable(value):
             return _stand_in(value)
-        in_trio = getattr(self._kind, name, None)
-        if inspect.iscoroutinefunction(in_trio) or name == "run_trio":
-            return lambda *args, **kwargs: _Later(lambda: _stand_in(value(*args, **kwargs)))
-        return lambda *args, **kwargs: _stand_in(value(*args, **kwargs))
+        awaited = inspect.iscoroutinefunction(getattr(self._kind, name, None)) or name == "run_trio"
+
+        def blocking(*args: Any, **kwargs: Any) -> Any:
+            if awaited:
+                return _Later(lambda: _stand_in(value(*args, **kwargs)))
+            return _stand_in(value(*args, **kwargs))
+
+        return blocking
 
     def __aiter__(self) -> "_StandIn":
         return self
@@ -392,7 +396,7 @@ class _StandIn:
 
 
 def _stand_in(thing: Any) -> Any:
-    kind = type(thing)
+    kind: type[object] = thing.__class__
     if not kind.__module__.startswith("exeunt.embed.threads"):
         return thing
     return _StandIn(thing, getattr(exeunt, kind.__name__))

@@ -39,10 +39,12 @@ def call(
         return cast("T", crossing.wait().unwrap())
     except trio.Cancelled:
         if crossing.call_cancelled:
-            raise HandlerCancelled(
+            gone: Exception = HandlerCancelled(
                 "the call that this handler serves was cancelled while it waited"
-            ) from None
-        raise SessionClosed("the host ended before it had answered") from None
+            )
+        else:
+            gone = SessionClosed("the host ended before it had answered")
+        raise gone from None  # noqa: ASYNC104 - the cancellation was of another thread's task
     finally:
         del crossing  # an error holds this frame
 

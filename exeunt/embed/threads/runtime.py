@@ -99,7 +99,7 @@ class Runtime:
     def _run(self, clock: trio.abc.Clock | None) -> None:
         try:
             trio.run(self._main, clock=clock)
-        except BaseException as error:
+        except BaseException as error:  # noqa: ASYNC103 - raised in those who call
             self._failure = error
             logger.critical("the thread of the hosts has failed", exc_info=error)
         finally:
