@@ -3,6 +3,7 @@
 import asyncio
 import functools
 import threading
+import traceback
 from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any
 
@@ -333,3 +334,53 @@ async def _until_idle(events: Any) -> AsyncIterator[Any]:
         yield event
         if event.type == "session.idle":
             return
+
+
+@on_asyncio
+async def test_an_error_keeps_its_type_and_the_frames_of_both_loops() -> None:
+    class Own(Exception):
+        pass
+
+    async def deep_in_trio() -> None:
+        await trio.lowlevel.checkpoint()
+        raise Own("mine")
+
+    async def in_asyncio() -> None:
+        await host.run_trio(deep_in_trio)
+
+    async with open_host() as host:
+        with pytest.raises(Own, match="mine") as caught:
+            await in_asyncio()
+    frames = [frame.name for frame in traceback.extract_tb(caught.value.__traceback__)]
+    assert frames.index("in_asyncio") < frames.index("deep_in_trio")
+
+
+@on_asyncio
+async def test_a_resolver_of_asyncio_is_awaited_there_and_its_handlers_are_too() -> None:
+    libraries: list[str] = []
+
+    @tool(skip_permission=True)
+    async def work() -> str:
+        libraries.append(sniffio.current_async_library())
+        return "worked"
+
+    model = ScriptedModel(["first", call("work"), "second"])
+
+    async def resolver(session_id: str, metadata: exeunt.SessionMetadata) -> exeunt.SessionOptions:
+        await asyncio.sleep(1)
+        libraries.append(sniffio.current_async_library())
+        if session_id == "bob":
+            raise LookupError("nobody knows bob")
+        return exeunt.build_options(model=model, tools=[work])
+
+    async with open_host(session_options=resolver, options=exeunt.HostOptions(remembered_options=0)) as host:
+        for name in ("ada", "bob"):
+            session = await host.create_session(model=ScriptedModel(["x"]), session_id=name)
+            await session.send_and_wait("x")
+            await session.disconnect()
+        session = await host.resume_session("ada")
+        assert (await session.send_and_wait("1")).content == "first"
+        assert (await session.send_and_wait("2")).content == "second"
+        with pytest.raises(LookupError, match="bob"):
+            await host.resume_session("bob")
+    assert libraries == ["asyncio"] * 3

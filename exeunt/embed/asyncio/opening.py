@@ -15,7 +15,7 @@ import exeunt.host as trio_api
 from exeunt.actors.errors import SessionClosed
 from exeunt.actors.options import SessionOptions
 from exeunt.embed.asyncio.crossing import on_asyncio
-from exeunt.embed.asyncio.guest import Guest, outlast
+from exeunt.embed.asyncio.guest import Guest, logger, outlast
 from exeunt.embed.asyncio.handlers import adapter
 from exeunt.embed.asyncio.host import SessionHost
 from exeunt.embed.documented import like
@@ -134,6 +134,8 @@ class _Held:
         except asyncio.CancelledError:
             if self._cancelled_body and body is not None and body.uncancel() == 0:
                 raise self._failure or SessionClosed("the host has ended") from None  # noqa: ASYNC104 - ours
+            if self._failure is not None:
+                logger.error("a host failed while its body was cancelled", exc_info=self._failure)
             raise
         finally:
             self._body = None
