@@ -32,7 +32,8 @@ STEP = 2
 
 def policy(**options: Any) -> HandoffPolicy:
     """A policy whose mark is passed by the second tool call, and that reminds at every call."""
-    return HandoffPolicy(**{"at": messages(3), "remind_every": 1, "force_after": 2, **options})
+    chosen: dict[str, Any] = {"at": messages(3), "remind_every": 1, "force_after": 2, **options}
+    return HandoffPolicy(**chosen)
 
 
 async def test_below_its_mark_a_context_is_left_alone(autojump_clock: MockClock) -> None:
