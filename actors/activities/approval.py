@@ -24,7 +24,6 @@ from exeunt.actors.turn.requests import OpenRequest
 
 if TYPE_CHECKING:
     from exeunt.actors.activities.tool_call import Call
-    from exeunt.actors.activities.waiting_call import WaitingCall
     from exeunt.actors.tools import Tool
 
 DENIED_TEXT = "Permission denied and could not request permission from user"
@@ -43,6 +42,8 @@ async def ask(call: "Call", tool: "Tool[..., Any]", *, forced: bool = False) -> 
     """
     actor = call.actor
     handler = actor.options.on_permission_request
+    if call.open_request is not None:
+        return await _wait_on(call, tool, call.open_request)
     if handler is None:
         return NO_HANDLER
     if not forced and actor.approved_tools is not None and tool.name in actor.approved_tools:
@@ -56,16 +57,15 @@ async def ask(call: "Call", tool: "Tool[..., Any]", *, forced: bool = False) -> 
     return await _decided(call, tool, handler, request)
 
 
-async def wait_on(call: "WaitingCall", tool: "Tool[..., Any]") -> CallEnd | None:
+async def _wait_on(call: "Call", tool: "Tool[..., Any]", request: OpenRequest) -> CallEnd | None:
     """Go on with the request of an earlier activation, under its id and with what is left of its time.
 
     Who was asked then is gone, so this activation's handler is asked; an answer from elsewhere may have come already.
     """
     actor = call.actor
-    request = call.open_request
     call.stage = "approval"
     call.approval_seconds = request.seconds
-    call.limit(requests.time_left(actor, call.asked, request.seconds))
+    call.limit(requests.time_left(actor, request))
     handler = actor.options.on_permission_request
     approved = actor.approved_tools is not None and tool.name in actor.approved_tools
     if not request.resolved and (handler is None or tool.skip_permission or approved):

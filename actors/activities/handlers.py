@@ -38,7 +38,7 @@ async def run(call: "Call", tool: "Tool[..., Any]", bound: Any) -> ToolResult:
         call.stage = "handler"
         call.limit(tool.timeout)
         invocation = ToolInvocation(
-            actor.handle(), actor.id, call.call.id, call.name, call.arguments_json, _key(call), call
+            actor.handle(), actor.id, call.call.id, call.name, call.arguments_json, call
         )
         try:
             if tool.is_async:
@@ -136,12 +136,6 @@ async def _failure(call: "Call", tool: "Tool[..., Any]", error: Exception) -> To
         hook_input = ErrorOccurredInput(**common_fields(call), error=cause, error_context="tool_execution")
         await call_hook(call, hook, "errorOccurred", hook_input, call.call.id)
     return call.result
-
-
-def _key(call: "Call") -> str:
-    # Not the call's id: models use the same ones again in the next context.
-    assert call.start is not None
-    return f"{call.actor.id}/{call.start.id}"
 
 
 async def _in_thread(call: "Call", function: Any) -> Any:
