@@ -77,11 +77,12 @@ async def main() -> None:
         )
         reply = await session.send_and_wait("Give the function get a better name.")
         for event in await session.get_events():
+            data = event.payload()
             if event.type == "session.handoff":
-                print(f"  {event.data.action}: past the mark of {event.data.trigger}")
+                print(f"  {data['action']}: past the mark of {data['trigger']}")
             elif event.type == "session.context_cleared":
-                print(f"{event.data.trigger}: {event.data.messages_cleared} messages were put away")
-                print(f"  {event.data.initial_message.splitlines()[-1]}")
+                print(f"{data['trigger']}: {data['messages_cleared']} messages were put away")
+                print(f"  {data['initial_message'].splitlines()[-1]}")
         print(f"{await PHASES.phase_of(session)}: {reply.content}")
 
 

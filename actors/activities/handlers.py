@@ -11,6 +11,7 @@ import trio
 
 from exeunt.actors.activities.hook_calls import call_hook, common_fields
 from exeunt.actors.events import ToolResultStale
+from exeunt.actors.hook_outputs import ERROR_OCCURRED
 from exeunt.actors.hooks import ErrorOccurredInput
 from exeunt.actors.outcomes import ToolResult
 from exeunt.actors.text import cause_of, encodable
@@ -134,7 +135,7 @@ async def _failure(call: "Call", tool: "Tool[..., Any]", error: Exception) -> To
     hook = call.actor.options.hooks.on_error_occurred
     if hook is not None:
         hook_input = ErrorOccurredInput(**common_fields(call), error=cause, error_context="tool_execution")
-        await call_hook(call, hook, "errorOccurred", hook_input, call.call.id)
+        await call_hook(call, hook, ERROR_OCCURRED, hook_input, call.call.id)
     return call.result
 
 

@@ -16,6 +16,7 @@ from exeunt.actors.events import (
     AssistantTurnRetry,
     ModelCallFailure,
 )
+from exeunt.actors.hook_outputs import ERROR_OCCURRED
 from exeunt.actors.hooks import ErrorOccurredInput
 from exeunt.actors.models import ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse
 from exeunt.actors.options import RetryPolicy
@@ -57,7 +58,7 @@ class ModelCall(Activity):
             await self.until_safe(self.seq if after_a_clear else 0)
         actor = self.actor
         options = actor.options
-        while True:
+        while True:  # noqa: ASYNC913 - between two attempts it waits
             self.attempt += 1
             self.began = actor.host.clock.now()
             try:
@@ -158,11 +159,11 @@ class ModelCall(Activity):
         hook_input = ErrorOccurredInput(
             **common_fields(self), error=str(error), error_context="model_call", recoverable=error.retry
         )
-        output = (await call_hook(self, hook, "errorOccurred", hook_input)).output
-        if output.get("error_handling") != "retry":
+        output = (await call_hook(self, hook, ERROR_OCCURRED, hook_input)).output
+        if output.error_handling != "retry":
             return 0
-        count = output.get("retry_count", 1)
-        return min(max(count, 0), MOST_HOOK_RETRIES) if isinstance(count, int) else 1
+        count = 1 if output.retry_count is None else output.retry_count
+        return min(max(count, 0), MOST_HOOK_RETRIES)
 
     def _timeout_text(self) -> str:
         waits = self.actor.options.waits

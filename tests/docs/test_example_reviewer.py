@@ -71,6 +71,7 @@ async def test_an_approval_arrives_by_http_a_minute_later(autojump_clock: MockCl
         await trio.sleep(2 * 86_400)
         assert (await exchange(reviewer, host, "POST", path, {"answer": {"kind": "approve-once"}}))[0] == 200
         with trio.fail_after(10):
+            await trio.lowlevel.checkpoint()
             while session.statistics().phase != "idle":  # noqa: ASYNC110
                 await trio.sleep(0.01)
         assert model.requests[-1].results["call_3"] == "Change 7 is merged."

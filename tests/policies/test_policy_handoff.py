@@ -270,6 +270,7 @@ async def test_a_crash_during_the_summary_loses_nothing_that_was_said(autojump_c
         session = await open_session(host, model, **policy(summarize=summary).extend(tools=[look]))
         await session.send("go")
         with trio.fail_after(30):
+            await trio.lowlevel.checkpoint()
             while not summary.in_flight:  # noqa: ASYNC110
                 await trio.sleep(0.01)
         crash_session(session)
@@ -288,6 +289,7 @@ async def test_an_abort_during_the_summary_leaves_the_context_as_it_was(autojump
         session = await open_session(host, model, **policy(summarize=summary).extend(tools=[look]))
         await session.send("go")
         with trio.fail_after(30):
+            await trio.lowlevel.checkpoint()
             while not summary.in_flight:  # noqa: ASYNC110
                 await trio.sleep(0.01)
         await session.abort()
