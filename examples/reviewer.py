@@ -114,7 +114,7 @@ async def send(connection: h11.Connection, stream: trio.abc.Stream, head: Any, v
 async def next_event(connection: h11.Connection, stream: trio.abc.Stream) -> Any:
     """Return the next part of a message."""
     while (event := connection.next_event()) is h11.NEED_DATA:
-        connection.receive_data(await stream.receive_some())
+        connection.receive_data(bytes(await stream.receive_some()))
     return event
 
 

@@ -63,6 +63,8 @@ async def _wait_on(call: "Call", tool: "Tool[..., Any]", request: OpenRequest) -
     Who was asked then is gone, so this activation's handler is asked; an answer from elsewhere may have come already.
     """
     actor = call.actor
+    # It is the call's only as long as it is open: they would hold each other for ever.
+    call.open_request = None
     call.stage = "approval"
     call.approval_seconds = request.seconds
     call.limit(requests.time_left(actor, request))
