@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple
 
 import attrs
@@ -13,16 +13,21 @@ from exeunt.actors.tools.arguments import ANY_OBJECT, mended
 
 if TYPE_CHECKING:
     from exeunt.actors.session import Session
+    from exeunt.actors.user_input import UserInputResponse
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
 class CallState(Protocol):
-    """What an invocation reads of the call behind it, which changes while the handler runs."""
+    """What an invocation needs of the call behind it, which changes while the handler runs."""
 
     @property
     def cancelled(self) -> bool: ...
+
+    async def ask_user(
+        self, question: str, choices: Any, allow_freeform: bool, seconds: float | None
+    ) -> UserInputResponse: ...
 
     @property
     def idempotency_key(self) -> str: ...
@@ -64,6 +69,26 @@ class ToolInvocation:
     def cancelled(self) -> bool:
         """Whether the call was cancelled or timed out. For synchronous handlers, which have to ask."""
         return self._call.cancelled
+
+    async def ask_user(
+        self,
+        question: str,
+        choices: Iterable[str] | None = None,
+        *,
+        allow_freeform: bool = True,
+        timeout: float | None = None,  # noqa: ASYNC109 - the request's own time, which is logged and outlives this task
+    ) -> UserInputResponse:
+        """Ask the user something and wait for the answer; `.text` of it is what a model is told.
+
+        The session's `on_user_input_request` is asked. Where that is `leave_pending`, or while it thinks,
+        `session.answer()` may answer from anywhere; the first answer counts. *timeout* is in seconds, `None` for
+        `Waits.user_input`. Meanwhile the handler's own time-out does not run, and the call leaves its slots to others.
+
+        Raises `InvalidConfiguration` for a question that nobody could be asked, `UserInputUnavailable` (no handler, or
+        one that failed), `UserInputTimeout`, `NotInToolCall` when the call has its outcome. Cancelled: the request
+        ends with `cancelled`.
+        """
+        return await self._call.ask_user(question, choices, allow_freeform, timeout)
 
     def run(self, async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
         """Run *async_fn* on the host's loop and return what it returns; for synchronous handlers.

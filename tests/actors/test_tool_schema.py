@@ -20,7 +20,7 @@ class Idle:
 
 
 def call_of(made: Tool[..., Any], arguments: str) -> ToolInvocation:
-    return ToolInvocation(cast("Any", "session"), "s", "call_1", made.name, arguments, Idle())
+    return ToolInvocation(cast("Any", "session"), "s", "call_1", made.name, arguments, cast("Any", Idle()))
 
 
 def run(made: Tool[..., Any], arguments: str) -> Any:

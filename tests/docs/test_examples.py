@@ -18,7 +18,19 @@ KNOWN = {"", "console", "json", "python", "python fragment", "sh", "text", "toml
 
 EXAMPLES = {
     "approvals.py": ["Sent to ada@example.org.", "rejected: delete_everything"],
-    "handoff.py": ["Done: 2 files changed.", "The second phase began with 2 messages."],
+    "handoff.py": [
+        "phase:change: 5 messages were put away",
+        "  forced: past the mark of messages",
+        "handoff_messages: 6 messages were put away",
+        "review: Done: 3 files changed, and they fit together.",
+    ],
+    "reviewer.py": [
+        "60 s: Squash the commits of change 7?",
+        "60 s: yes: 200",
+        "60 s: once more: 409",
+        "120 s: approved: 200",
+        "Change 7 is merged, its commits squashed.",
+    ],
     "metrics.py": ['exeunt_turn_terminations_total{reason="completed"} 3.0'],
 }
 
