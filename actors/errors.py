@@ -151,6 +151,29 @@ class TurnFailed(TurnError):
     """The model could not be reached, or its answer was of no use. `__cause__` is the `ModelError`."""
 
 
+# --- Asking people -----------------------------------------------------------------------------------------
+
+
+class NotInToolCall(SessionError):
+    """A question to the user belongs to a tool call that runs; the caller is none, or its call has its outcome."""
+
+
+class UserInputUnavailable(SessionError):
+    """There is nobody who could answer the question: no handler, or one that failed. `__cause__` is its failure."""
+
+
+class UserInputTimeout(SessionError, TimeoutError):
+    """Nobody answered the question within its time."""
+
+
+class RequestNotPending(SessionError):
+    """No request of this id is open: it was answered, ran out of time, ended with its call, or never was one."""
+
+
+class InvalidAnswer(ExeuntError, ValueError):
+    """What was given is no answer to the request. The request is open still."""
+
+
 # --- Clearing the context ----------------------------------------------------------------------------------
 
 

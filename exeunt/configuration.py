@@ -11,6 +11,7 @@ from exeunt.actors.options import Durability, RetryPolicy, SessionOptions, Sibli
 from exeunt.actors.permissions import PermissionHandler
 from exeunt.actors.state import Limits
 from exeunt.actors.tools import Tool, ToolSet
+from exeunt.actors.user_input import UserInputHandler
 from exeunt.structuring import structured
 
 HOOK_NAMES = (
@@ -39,6 +40,7 @@ class SessionKeywords(TypedDict, total=False):
     system_message: str | Mapping[str, Any] | None
     developer_messages: Sequence[str] | str | None
     on_permission_request: PermissionHandler | None
+    on_user_input_request: UserInputHandler | None
     hooks: Hooks | Mapping[str, Hook] | None
     tenant: str
     streaming: bool
@@ -66,6 +68,7 @@ def build_options(
     system_message: str | Mapping[str, Any] | None = None,
     developer_messages: Sequence[str] | str | None = None,
     on_permission_request: PermissionHandler | None = None,
+    on_user_input_request: UserInputHandler | None = None,
     hooks: Hooks | Mapping[str, Hook] | None = None,
     tenant: str = "",
     streaming: bool = False,
@@ -101,6 +104,10 @@ def build_options(
         raise InvalidConfiguration(
             f"on_permission_request must be callable, not {on_permission_request!r:.80}"
         )
+    if on_user_input_request is not None and not callable(on_user_input_request):
+        raise InvalidConfiguration(
+            f"on_user_input_request must be callable, not {on_user_input_request!r:.80}"
+        )
     if not isinstance(tenant, str):
         raise InvalidConfiguration(f"tenant must be a text, not {tenant!r:.80}")
     return SessionOptions(
@@ -109,6 +116,7 @@ def build_options(
         system_message=_system_message(system_message),
         developer_messages=_developer_messages(developer_messages),
         on_permission_request=on_permission_request,
+        on_user_input_request=on_user_input_request,
         hooks=_hooks(hooks, {name: hook for name, hook in named.items() if hook is not None}),
         tenant=tenant,
         streaming=bool(streaming),

@@ -39,7 +39,8 @@ class SessionHost(HostCore):
           `provider={"type": "openai", "base_url": ..., "api_key": ...}`.
         * `tools`, `system_message`, `developer_messages`: what the model is given in every context.
         * `on_permission_request`: called before each tool that does not skip permission; without it, such a tool
-          is denied. `approve_all` approves every call.
+          is denied. `approve_all` approves every call, `leave_pending` leaves them to `session.answer`.
+        * `on_user_input_request`: called when a tool asks the user something; without it, nobody can be asked.
         * `hooks`, or `on_session_start`, `on_user_prompt_submitted`, `on_pre_tool_use`, `on_post_tool_use`,
           `on_post_tool_use_failure`, `on_session_end`, `on_error_occurred`.
         * `tenant`: whose share of the host it uses. `streaming`: whether answers are asked for in pieces.
@@ -61,8 +62,8 @@ class SessionHost(HostCore):
         *options* are those of `create_session`, given anew; without any, those that the session last had in this
         process (of the last `HostOptions.remembered_options` that were disconnected), or what `session_options` of
         `open_host` returns. Calls that were open at the end of the log are `interrupted`. With
-        *continue_pending_work* the session goes on by itself with the seed of a committed clear and the queued
-        messages; else they wait for the next message.
+        *continue_pending_work* the session goes on by itself with the turn that was cut off, the seed of a committed
+        clear and the queued messages, and what waits for an approval waits on; else all that waits for a message.
 
         Raises `SessionNotFound`, `SessionNotConfigured`, `InvalidConfiguration`.
         """

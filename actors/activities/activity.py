@@ -70,6 +70,12 @@ class Activity(ABC):
         if self.cause is None and not self.done:
             self._arm(seconds)
 
+    def unlimit(self) -> None:
+        """Take the time away that it had; what follows has its own."""
+        if self._limit and self.cause is None:
+            self.actor.host.timers.stop(self._limit, self)
+            self._limit = 0.0
+
     def _arm(self, seconds: float) -> None:
         timers = self.actor.host.timers
         if self._limit:

@@ -3,21 +3,27 @@
 import contextlib
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import outcome
 import trio
 
 from exeunt.actors.activities.hook_calls import call_hook, common_fields
 from exeunt.actors.events import ToolResultStale
+from exeunt.actors.hook_outputs import ERROR_OCCURRED
 from exeunt.actors.hooks import ErrorOccurredInput
 from exeunt.actors.outcomes import ToolResult
 from exeunt.actors.text import cause_of, encodable
 from exeunt.actors.tools import ToolInvocation, to_result
+from exeunt.actors.turn import parking
 from exeunt.actors.turn.live import Waiter
 
 if TYPE_CHECKING:
     from exeunt.actors.activities.tool_call import Call
     from exeunt.actors.tools import Tool
+
+T = TypeVar("T")
 
 
 async def run(call: "Call", tool: "Tool[..., Any]", bound: Any) -> ToolResult:
@@ -33,13 +39,7 @@ async def run(call: "Call", tool: "Tool[..., Any]", bound: Any) -> ToolResult:
         call.stage = "handler"
         call.limit(tool.timeout)
         invocation = ToolInvocation(
-            actor.id,
-            call.call.id,
-            call.name,
-            call.arguments_json,
-            _key(call),
-            call,
-            session=actor.handle(),
+            actor.id, call.call.id, call.name, call.arguments_json, call, session=actor.handle()
         )
         try:
             if tool.is_async:
@@ -85,6 +85,27 @@ async def take_slot_again(call: "Call") -> None:
         await _granted(call)
 
 
+async def leave_slots_while(call: "Call", wait: Callable[[], Awaitable[T]]) -> T:
+    """Await *wait()*, which waits for somebody; the call leaves its slots to others meanwhile.
+
+    It has its slot for tools again when this returns or raises, except by a cancellation.
+    """
+    actor = call.actor
+    actor.put(parking.park, call)
+    if actor.host.tool_slots.release(call):
+        call.left_slot = True
+    result = await outcome.acapture(wait)
+    actor.put(parking.unpark, call)
+    cancelled = isinstance(result, outcome.Error) and not isinstance(result.error, Exception)
+    if call.left_slot and not call.parks and not cancelled:
+        call.left_slot = False
+        await take_slot_again(call)
+    try:
+        return result.unwrap()
+    finally:
+        del result  # an error holds this frame
+
+
 async def _granted(call: "Call") -> None:
     call.slot_waiter = Waiter()
     granted = False
@@ -114,14 +135,8 @@ async def _failure(call: "Call", tool: "Tool[..., Any]", error: Exception) -> To
     hook = call.actor.options.hooks.on_error_occurred
     if hook is not None:
         hook_input = ErrorOccurredInput(**common_fields(call), error=cause, error_context="tool_execution")
-        await call_hook(call, hook, "errorOccurred", hook_input, call.call.id)
+        await call_hook(call, hook, ERROR_OCCURRED, hook_input, call.call.id)
     return call.result
-
-
-def _key(call: "Call") -> str:
-    # Not the call's id: models use the same ones again in the next context.
-    assert call.start is not None
-    return f"{call.actor.id}/{call.start.id}"
 
 
 async def _in_thread(call: "Call", function: Any) -> Any:

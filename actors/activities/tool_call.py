@@ -16,9 +16,15 @@ from outcome import Value
 from exeunt.actors.activities import approval, handlers
 from exeunt.actors.activities.activity import Activity
 from exeunt.actors.activities.call_end import INTERRUPTED_TEXT, CallEnd, rolled_back_end
-from exeunt.actors.activities.hook_calls import call_hook, common_fields, text_of
+from exeunt.actors.activities.hook_calls import call_hook, common_fields
 from exeunt.actors.callers import CALLER, Caller
 from exeunt.actors.events import ToolExecutionStart
+from exeunt.actors.hook_outputs import (
+    POST_TOOL_USE,
+    POST_TOOL_USE_FAILURE,
+    PRE_TOOL_USE,
+    PostToolUseOutput,
+)
 from exeunt.actors.hooks import NO_HOOKS, PostToolUseFailureInput, PostToolUseInput, PreToolUseInput
 from exeunt.actors.models import ToolCall
 from exeunt.actors.outcomes import Outcome, ToolResult
@@ -26,10 +32,16 @@ from exeunt.actors.permissions import approve_all
 from exeunt.actors.text import encodable
 from exeunt.actors.tools import InvalidArguments, Tool, to_result
 from exeunt.actors.turn.live import Waiter
+from exeunt.actors.turn.requests import OpenRequest
+from exeunt.actors.user_input import UserInputResponse
 
 if TYPE_CHECKING:
     from exeunt.actors.turn.actor import SessionActor
     from exeunt.actors.turn.live import Turn
+
+
+NOTHING: list[str] = []
+"""What a call that never ran before has asked: shared, and always empty."""
 
 
 class Call(Activity):
@@ -55,8 +67,17 @@ class Call(Activity):
     """Whether it asked for a clear that was refused."""
     result: ToolResult | None = None
     """What the handler gave, once it has."""
-    asking: str | None = None
-    """Id of the approval that it waits for."""
+    open_request: OpenRequest | None = None
+    """The request for approval with which it waits on; the hook before it has seen the call already."""
+    requests: dict[str, OpenRequest] | None = None
+    """What it has asked people, by id, while somebody waits for the answer."""
+    asked_before: list[str] = NOTHING
+    """Ids of what it asked the user when it ran before, in an activation that has ended."""
+    approval_seconds: float = 0.0
+    """What its approval may take."""
+    _holds: int = 0
+    """Questions to the user that keep the handler's time from running."""
+    _time_left: float = 0.0
     left_slot: bool = False
     """Whether its handler, while it waits for another session, has left its slot for tools."""
     parks: int = 0
@@ -71,6 +92,8 @@ class Call(Activity):
         self.call = call
         self.index = index
         self.tool: Tool[..., Any] | None = actor.options.tools.find(call.name)
+        self.terminal = self.tool is not None and self.tool.is_terminal
+        """Whether its success ends the turn."""
         self.name = call.name if self.tool is None else self.tool.name
         self.tenant = actor.options.tenant
         self.started_at = now
@@ -86,14 +109,38 @@ class Call(Activity):
         return self.cause is not None or self.done
 
     @property
-    def terminal(self) -> bool:
-        """Whether its success ends the turn."""
-        return self.tool is not None and self.tool.is_terminal
+    def idempotency_key(self) -> str:
+        """What every run of it has, and no other call."""
+        # Not the call's id: models use the same ones again in the next context.
+        assert self.start is not None
+        return f"{self.actor.id}/{self.start.id}"
 
     def granted(self) -> None:
         """A slot for tools became free."""
         if self.slot_waiter is not None:
             self.slot_waiter.resolve(Value(None))  # one each: it can be unwrapped once
+
+    def hold_time(self) -> None:
+        """Stop the handler's time: it waits for a person, who has a time of his own."""
+        self._holds += 1
+        if self._holds == 1 and self.stage == "handler" and self._limit:
+            self._time_left = self.actor.host.timers.remaining(self._limit, self)
+            self.unlimit()
+
+    def release_time(self) -> None:
+        """Let the handler's time go on, once nobody is waited for any more."""
+        self._holds -= 1
+        if not self._holds and self._time_left:
+            self.limit(self._time_left)
+            self._time_left = 0.0
+
+    async def ask_user(
+        self, question: str, choices: Any, allow_freeform: bool, seconds: float | None
+    ) -> UserInputResponse:
+        """Ask the user something. See `ToolInvocation.ask_user`."""
+        from exeunt.actors.activities.questions import ask_user
+
+        return await ask_user(self, question, choices, allow_freeform, seconds)
 
     async def run(self) -> CallEnd:
         """Pass through the pipeline."""
@@ -114,9 +161,10 @@ class Call(Activity):
     async def _pipeline(self, tool: Tool[..., Any]) -> CallEnd:
         options = self.actor.options
         bound = tool.bind(self.arguments_json)
-        must_ask = not (tool.skip_permission or options.on_permission_request is approve_all)
+        waits_on = self.open_request is not None
+        must_ask = waits_on or not (tool.skip_permission or options.on_permission_request is approve_all)
         forced = False
-        if options.hooks.on_pre_tool_use is not None:
+        if options.hooks.on_pre_tool_use is not None and not waits_on:
             verdict = await self._pre_hook(tool)
             if isinstance(verdict, CallEnd):
                 return verdict
@@ -155,7 +203,11 @@ class Call(Activity):
     def _timeout_end(self) -> CallEnd:
         waits = self.actor.options.waits
         if self.stage == "approval":
-            text = f"Permission denied: nobody answered the request for approval within {waits.approval:g} s."
+            text = (
+                f"Permission denied: nobody answered the request for approval within {self.approval_seconds:g} s."
+                if self.requests
+                else "Permission denied: the permission handler did not return after another answer had been given."
+            )
             return CallEnd(Outcome.DENIED, text, text)
         if self.stage == "pre_hook":
             text = f"Denied by preToolUse hook: the hook did not return within {waits.hook:g} s."
@@ -181,22 +233,21 @@ class Call(Activity):
         hook_input = PreToolUseInput(
             **fields, tool_name=tool.name, tool_args=arguments, tool_call_id=self.call.id
         )
-        answer = await call_hook(self, hook, "preToolUse", hook_input, self.call.id)
+        answer = await call_hook(self, hook, PRE_TOOL_USE, hook_input, self.call.id)
         if answer.error is not None:
             text = f"Denied by preToolUse hook: {answer.error}"
             return CallEnd(Outcome.DENIED, text, text)
         output = answer.output
-        if "modified_args" in output and output["modified_args"] is not None:
-            self._replace_arguments(output["modified_args"])
-        context = text_of(output, "additional_context")
-        if context is not None:
-            self.guidance.append(f"Additional context from preToolUse hook:\n{context}")
-        decision = output.get("permission_decision")
+        if output.modified_args is not None:
+            self._replace_arguments(output.modified_args)
+        if output.additional_context:
+            self.guidance.append(f"Additional context from preToolUse hook:\n{output.additional_context}")
+        decision = output.permission_decision
         if decision == "deny":
-            reason = text_of(output, "permission_decision_reason") or "No reason provided"
+            reason = output.permission_decision_reason or "No reason provided"
             text = f"Denied by preToolUse hook: {reason}"
             return CallEnd(Outcome.DENIED, text, text)
-        return {"allow": False, "ask": True}.get(decision) if isinstance(decision, str) else None
+        return None if decision is None else decision == "ask"
 
     def _replace_arguments(self, arguments: Any) -> None:
         try:
@@ -217,7 +268,7 @@ class Call(Activity):
                 tool_result=result,
                 tool_call_id=self.call.id,
             )
-            answer = await call_hook(self, hooks.on_post_tool_use, "postToolUse", hook_input, self.call.id)
+            answer = await call_hook(self, hooks.on_post_tool_use, POST_TOOL_USE, hook_input, self.call.id)
             self._take_modified(answer.output)
         elif result.result_type == "failure" and hooks.on_post_tool_use_failure is not None:
             failure_input = PostToolUseFailureInput(
@@ -228,18 +279,18 @@ class Call(Activity):
                 tool_call_id=self.call.id,
             )
             hook = hooks.on_post_tool_use_failure
-            answer = await call_hook(self, hook, "postToolUseFailure", failure_input, self.call.id)
-            context = text_of(answer.output, "additional_context")
-            if context is not None:
+            failure = await call_hook(self, hook, POST_TOOL_USE_FAILURE, failure_input, self.call.id)
+            context = failure.output.additional_context
+            if context:
                 self.guidance.append(
                     f'Tool "{self.name}" failed. Additional guidance from postToolUseFailure hooks:\n{context}'
                 )
 
-    def _take_modified(self, output: Any) -> None:
-        if output.get("modified_result") is not None:
-            self.result = to_result(output["modified_result"])
-        context = text_of(output, "additional_context")
-        if context is not None and self.result is not None:
+    def _take_modified(self, output: PostToolUseOutput) -> None:
+        if output.modified_result is not None:
+            self.result = to_result(output.modified_result)
+        context = output.additional_context
+        if context and self.result is not None:
             how = "succeeded" if self.result.result_type == "success" else "failed"
             text = (
                 f"{self.result.text_result_for_llm}\n\n"

@@ -39,3 +39,5 @@ class SessionStatistics:
     restarts: int
     """Restarts of the actor in this activation."""
     subscribers: int
+    pending_requests: int = 0
+    """Approvals and questions to the user that nobody has answered."""

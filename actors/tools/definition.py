@@ -44,6 +44,9 @@ class Tool(Generic[P, R]):
     timeout: float
     """Seconds that the handler may take."""
 
+    approval_timeout: float | None
+    """Seconds that its approval may take; `None` for the session's `Waits.approval`."""
+
     sequential: bool
     """Whether the call waits for the calls before it in its batch, and those after it wait for it."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar, TypeVarTuple
 
 import attrs
@@ -13,16 +13,24 @@ from exeunt.actors.tools.arguments import ANY_OBJECT, mended
 
 if TYPE_CHECKING:
     from exeunt.actors.session import Session
+    from exeunt.actors.user_input import UserInputResponse
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 
 
 class CallState(Protocol):
-    """What an invocation reads of the call behind it, which changes while the handler runs."""
+    """What an invocation needs of the call behind it, which changes while the handler runs."""
 
     @property
     def cancelled(self) -> bool: ...
+
+    async def ask_user(
+        self, question: str, choices: Any, allow_freeform: bool, seconds: float | None
+    ) -> UserInputResponse: ...
+
+    @property
+    def idempotency_key(self) -> str: ...
 
 
 @attrs.define(eq=False)
@@ -39,11 +47,12 @@ class CallInvocation:
     arguments_json: str
     """The arguments as the model wrote them, or as a hook changed them."""
 
-    idempotency_key: str
-    """The same for every run of this call, also after a crash. Give it to services that can deduplicate."""
-
     _call: CallState = attrs.field(alias="call", repr=False)
     _arguments: dict[str, Any] | None = attrs.field(default=None, init=False, repr=False)
+
+    def told(self) -> tuple[str, str, str, str, CallState]:
+        """What an invocation of the same call is made of, for a host of another kind."""
+        return self.session_id, self.tool_call_id, self.tool_name, self.arguments_json, self._call
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -51,6 +60,11 @@ class CallInvocation:
         if self._arguments is None:
             self._arguments = ANY_OBJECT.decode(mended(self.arguments_json))
         return self._arguments
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every run of this call, also after a crash. Give it to services that can deduplicate."""
+        return self._call.idempotency_key
 
     @property
     def cancelled(self) -> bool:
@@ -64,6 +78,26 @@ class ToolInvocation(CallInvocation):
 
     session: Session = attrs.field(kw_only=True)
     """The session that the call belongs to. It serves the handler while its turn waits for the handler."""
+
+    async def ask_user(
+        self,
+        question: str,
+        choices: Iterable[str] | None = None,
+        *,
+        allow_freeform: bool = True,
+        timeout: float | None = None,  # noqa: ASYNC109 - the request's own time, which is logged and outlives this task
+    ) -> UserInputResponse:
+        """Ask the user something and wait for the answer; `.text` of it is what a model is told.
+
+        The session's `on_user_input_request` is asked. Where that is `leave_pending`, or while it thinks,
+        `session.answer()` may answer from anywhere; the first answer counts. *timeout* is in seconds, `None` for
+        `Waits.user_input`. Meanwhile the handler's own time-out does not run, and the call leaves its slots to others.
+
+        Raises `InvalidConfiguration` for a question that nobody could be asked, `UserInputUnavailable` (no handler, or
+        one that failed), `UserInputTimeout`, `NotInToolCall` when the call has its outcome. Cancelled: the request
+        ends with `cancelled`.
+        """
+        return await self._call.ask_user(question, choices, allow_freeform, timeout)
 
     def run(self, async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
         """Run *async_fn* on the host's loop and return what it returns; for synchronous handlers.

@@ -10,10 +10,11 @@ from weakref import WeakKeyDictionary
 import attrs
 
 from exeunt.actors.hooks import NO_HOOKS, Hook, Hooks
+from exeunt.actors.marks import is_on_trio, runs_on_trio
 from exeunt.actors.options import SessionOptions
-from exeunt.actors.permissions import approve_all
+from exeunt.actors.permissions import approve_all, leave_pending
 from exeunt.actors.tools import Tool, ToolSet
-from exeunt.embed.marks import is_on_trio, runs_on_trio
+from exeunt.policies.options import BothHooks
 
 AnyTool = Tool[..., Any]
 
@@ -37,15 +38,27 @@ class Adapter:
     def options(self, options: SessionOptions) -> SessionOptions:
         """Return *options* with each handler wrapped; the same object if there is none."""
         tools, hooks = self._tool_set(options.tools), self._all_hooks(options.hooks)
-        permission = options.on_permission_request
-        if permission is not None and permission is not approve_all:  # which spares the question altogether
-            permission = self.hook(permission)
-        if tools is options.tools and hooks is options.hooks and permission is options.on_permission_request:
+        given = (options.on_permission_request, options.on_user_input_request)
+        asked = tuple(map(self._asked, given))
+        if tools is options.tools and hooks is options.hooks and asked == given:
             return options
-        return attrs.evolve(options, tools=tools, hooks=hooks, on_permission_request=permission)
+        permission, user_input = asked
+        return attrs.evolve(
+            options,
+            tools=tools,
+            hooks=hooks,
+            on_permission_request=permission,
+            on_user_input_request=user_input,
+        )
+
+    def _asked(self, handler: Hook | None) -> Hook | None:
+        # `approve_all` spares the question altogether, and is known by what it is.
+        return handler if handler in (None, approve_all, leave_pending) else self.hook(handler)
 
     def hook(self, handler: Hook) -> Hook:
         """Return what is to run in the place of a hook, or of a permission handler."""
+        if isinstance(handler, BothHooks):
+            return handler.each(self.hook)
         return handler if is_on_trio(handler) else runs_on_trio(self._hook(handler))
 
     def _all_hooks(self, hooks: Hooks) -> Hooks:

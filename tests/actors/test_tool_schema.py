@@ -16,10 +16,12 @@ from exeunt.actors.tools import InvalidArguments, Tool, ToolInvocation, tool
 
 class Idle:
     cancelled = False
+    idempotency_key = "key"
 
 
 def call_of(made: Tool[..., Any], arguments: str) -> ToolInvocation:
-    return ToolInvocation("s", "call_1", made.name, arguments, "key", Idle(), session=cast("Any", "session"))
+    state = cast("Any", Idle())
+    return ToolInvocation("s", "call_1", made.name, arguments, state, session=cast("Any", "session"))
 
 
 def run(made: Tool[..., Any], arguments: str) -> Any:

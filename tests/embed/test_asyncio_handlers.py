@@ -18,11 +18,13 @@ from exeunt.embed.asyncio import (
     ToolInvocation,
     approve_all,
     asyncio_model,
+    from_asyncio,
     open_host,
     runs_on_trio,
     tool,
 )
 from exeunt.embed.asyncio.virtual_time import run_virtual
+from exeunt.policies import clear_context_tool
 from exeunt.testing import ScriptedModel, call
 
 
@@ -384,3 +386,52 @@ async def test_a_resolver_of_asyncio_is_awaited_there_and_its_handlers_are_too()
         with pytest.raises(LookupError, match="bob"):
             await host.resume_session("bob")
     assert libraries == ["asyncio"] * 3
+
+
+@on_asyncio
+async def test_a_function_of_asyncio_serves_what_runs_on_trio() -> None:
+    async def state(invocation: Any) -> dict[str, str]:
+        await asyncio.sleep(1)
+        return {"library": sniffio.current_async_library()}
+
+    model = ScriptedModel([call("clear_context", prompt="a note"), "fresh"])
+    clear = clear_context_tool(template="{prompt} ({library})", state=from_asyncio(state))
+    await talk(model, clear)
+    assert model.requests[1].contents == ("a note (asyncio)",)
+
+
+def test_another_thread_answers_through_the_loop() -> None:
+    answered: list[str] = []
+
+    @tool
+    async def delete() -> str:
+        return "deleted"
+
+    async def main() -> None:
+        async with open_host() as host:
+            session = await host.create_session(
+                model=ScriptedModel([call("delete"), "done"]),
+                tools=[delete],
+                on_permission_request=exeunt.leave_pending,
+            )
+            waiting = asyncio.create_task(session.send_and_wait("go"))
+            asked = asyncio.Event()
+            session.on(lambda event: asked.set() if event.type == "permission.requested" else None)
+            await asked.wait()
+            (request,) = session.pending_requests()
+
+            def answer() -> None:
+                host.run_from_thread(session.answer, request.request_id, "approved")
+                answered.append(threading.current_thread().name)
+
+            with pytest.raises(exeunt.WouldDeadlock):
+                answer()
+            thread = threading.Thread(target=answer, name="another")
+            thread.start()
+            assert (await waiting).content == "done"
+            thread.join()
+        with pytest.raises(exeunt.SessionClosed):
+            await session.answer(request.request_id, "approved")
+
+    asyncio.run(main())
+    assert answered == ["another"]

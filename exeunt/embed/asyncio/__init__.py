@@ -13,8 +13,10 @@ To read the code: `guest` (the trio run on the loop), `crossing` (calls between 
 gives), then the handles: `opening`, `host`, `session`, `history`, `streams`, `remote`.
 """
 
+from exeunt.actors.marks import runs_on_trio
 from exeunt.actors.permissions import approve_all
 from exeunt.actors.tools import tool
+from exeunt.embed.asyncio.crossing import from_asyncio
 from exeunt.embed.asyncio.history import ClearResult, History
 from exeunt.embed.asyncio.host import SessionHost
 from exeunt.embed.asyncio.invocation import HookInvocation, ToolInvocation
@@ -23,7 +25,6 @@ from exeunt.embed.asyncio.opening import open_host
 from exeunt.embed.asyncio.remote import RemoteEventStream, RemoteHistory, RemoteSession, asyncio_transport
 from exeunt.embed.asyncio.session import Session
 from exeunt.embed.asyncio.streams import EventStream
-from exeunt.embed.marks import runs_on_trio
 
 __all__ = [
     "ClearResult",
@@ -39,6 +40,7 @@ __all__ = [
     "approve_all",
     "asyncio_model",
     "asyncio_transport",
+    "from_asyncio",
     "open_host",
     "runs_on_trio",
     "tool",

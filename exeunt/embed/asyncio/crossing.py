@@ -6,6 +6,7 @@
 import asyncio
 import contextlib
 import contextvars
+import functools
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar, cast
 
@@ -13,6 +14,7 @@ import outcome
 import trio
 
 from exeunt.actors.errors import HandlerCancelled, HostLoopClosed, SessionClosed
+from exeunt.actors.marks import runs_on_trio
 from exeunt.embed.asyncio.guest import Guest, outlast
 
 T = TypeVar("T")
@@ -98,6 +100,20 @@ async def on_asyncio(awaitable: Awaitable[T]) -> T:
         return cast("T", await trio.lowlevel.wait_task_rescheduled(run.abort))
     finally:
         del run
+
+
+def from_asyncio(async_fn: Callable[P, Awaitable[T]]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Return a coroutine function of asyncio as one of trio: for functions that are called by what runs on trio.
+
+    Such as the `state` of a policy, or the function of `handoff_tool(to=...)`.
+    """
+
+    @runs_on_trio
+    @functools.wraps(async_fn)
+    async def on_trio(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await on_asyncio(async_fn(*args, **kwargs))
+
+    return on_trio
 
 
 class _Run:

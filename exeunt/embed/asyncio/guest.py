@@ -7,6 +7,7 @@ too early, the run can still be brought to its end in order, without it (`Guest.
 
 import asyncio
 import atexit
+import concurrent.futures
 import contextlib
 import contextvars
 import logging
@@ -14,16 +15,26 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Callable
-from typing import Protocol, cast
+from collections.abc import Awaitable, Callable
+from typing import Any, Protocol, TypeVar, TypeVarTuple, cast
 
 import outcome
 import trio
 
-from exeunt.actors.errors import HostForked, HostLoopClosed, SessionClosed, TrioAlreadyRunning, WrongEventLoop
+from exeunt.actors.errors import (
+    HostForked,
+    HostLoopClosed,
+    SessionClosed,
+    TrioAlreadyRunning,
+    WouldDeadlock,
+    WrongEventLoop,
+)
 from exeunt.embed import forks
 
 logger = logging.getLogger("exeunt.embed")
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 ALONE = 10.0
 """Seconds that a run may take to end without its loop: the grace of a host's shutdown, and as much again."""
@@ -228,12 +239,51 @@ class Guest:
         if self.ended or self._leave.is_set():
             raise SessionClosed("the host has ended and takes no more calls")
 
+    def run_from_thread(self, async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
+        """Await `async_fn(*args)` in the loop, from another thread. See `SessionHost.run_from_thread`."""
+        forks.check(self._fork)
+        if threading.get_ident() == self._thread:
+            raise WouldDeadlock(
+                "run_from_thread() was called in the thread of the loop: await the function instead"
+            )
+
+        async def awaited() -> T:
+            return await async_fn(*args)
+
+        coroutine = awaited()
+        try:
+            # In a copy of this thread's context, as with every callback of a loop.
+            answer = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        except RuntimeError as error:
+            coroutine.close()
+            raise SessionClosed("the loop of the host has ended") from error
+        waiting = _WaitingThread(answer)
+        self.pending.add(waiting)
+        try:
+            if self.ended:
+                waiting.lose()
+            return answer.result()
+        except concurrent.futures.CancelledError:
+            raise SessionClosed("the host has ended: what was asked may have happened") from None
+        finally:
+            self.pending.discard(waiting)
+
     def _check_loop(self) -> None:
         if self.loop.is_closed():
             raise HostLoopClosed(
                 "the event loop of the host was closed before the host was; leave `async with open_host()` before "
                 "the loop ends, and open another host in the new loop"
             )
+
+
+class _WaitingThread:
+    """Another thread, which waits for a coroutine in the loop."""
+
+    def __init__(self, answer: "concurrent.futures.Future[Any]") -> None:
+        self._answer = answer
+
+    def lose(self) -> None:
+        self._answer.cancel()
 
 
 async def outlast(future: "asyncio.Future[None]") -> None:

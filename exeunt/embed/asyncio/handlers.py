@@ -23,16 +23,8 @@ def adapter(guest: Guest) -> Adapter:
 
     def told(argument: Any) -> Any:
         if isinstance(argument, trio_tools.ToolInvocation):
-            return ToolInvocation(
-                argument.session_id,
-                argument.tool_call_id,
-                argument.tool_name,
-                argument.arguments_json,
-                argument.idempotency_key,
-                argument,
-                session=Session(argument.session, guest),
-                trio=argument,
-            )
+            session = Session(argument.session, guest)
+            return ToolInvocation(*argument.told(), session=session, trio=argument, guest=guest)
         return argument
 
     def tool_handler(tool: AnyTool) -> Callable[..., Any]:

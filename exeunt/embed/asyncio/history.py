@@ -48,8 +48,10 @@ class History:
         return self._trio.messages()
 
     @like(trio_api.History.clear_context)
-    async def clear_context(self, prompt: str, *, siblings: Siblings | None = None) -> ClearResult:
-        result = await call(self._guest, self._trio.clear_context, prompt, siblings=siblings)
+    async def clear_context(
+        self, prompt: str, *, siblings: Siblings | None = None, trigger: str = ""
+    ) -> ClearResult:
+        result = await call(self._guest, self._trio.clear_context, prompt, siblings=siblings, trigger=trigger)
         return ClearResult(result, self._guest)
 
     @like(trio_api.History.truncate)

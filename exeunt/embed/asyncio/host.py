@@ -1,11 +1,11 @@
 """The sessions of one process, for asyncio tasks."""
 
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, ParamSpec, TypeVar, Unpack
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from typing import Any, ParamSpec, TypeVar, TypeVarTuple, Unpack
 
 import exeunt.host as trio_api
 from exeunt.actors.ports import Observer
-from exeunt.actors.session import SessionTransport
+from exeunt.actors.session import PendingRequest, SessionTransport
 from exeunt.actors.session.remote import ANSWER_TIMEOUT
 from exeunt.configuration import SessionKeywords
 from exeunt.embed.asyncio.crossing import call
@@ -20,6 +20,7 @@ from exeunt.supervisor.statistics import HostStatistics
 
 T = TypeVar("T")
 P = ParamSpec("P")
+Ts = TypeVarTuple("Ts")
 
 
 @like(trio_api.SessionHost)
@@ -132,6 +133,16 @@ class SessionHost:
     def observe(self, observer: Observer) -> None:
         self._guest.check_thread()
         self._trio.observe(observer)
+
+    @like(trio_api.SessionHost.pending_requests)
+    def pending_requests(self, *, tenant: str | None = None) -> Sequence[PendingRequest]:
+        self._guest.check_thread()
+        return self._trio.pending_requests(tenant=tenant)
+
+    @like(trio_api.SessionHost.run_from_thread)
+    def run_from_thread(self, async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
+        """The function is one of asyncio, such as the methods of the sessions of this host."""
+        return self._guest.run_from_thread(async_fn, *args)
 
     @like(trio_api.SessionHost.statistics)
     def statistics(self) -> HostStatistics:

@@ -13,13 +13,13 @@ from prometheus_client import CollectorRegistry
 
 import exeunt.host as trio_api
 from exeunt.actors.errors import SessionClosed
+from exeunt.actors.marks import is_on_trio
 from exeunt.actors.options import SessionOptions
 from exeunt.embed.asyncio.crossing import on_asyncio
 from exeunt.embed.asyncio.guest import Guest, logger, outlast
 from exeunt.embed.asyncio.handlers import adapter
 from exeunt.embed.asyncio.host import SessionHost
 from exeunt.embed.documented import like
-from exeunt.embed.marks import is_on_trio
 from exeunt.supervisor.host import OptionsResolver
 from exeunt.supervisor.journal import Journal, SessionMetadata
 from exeunt.supervisor.options import HostOptions

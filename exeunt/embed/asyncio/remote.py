@@ -76,8 +76,10 @@ class RemoteHistory:
         self._guest = guest
 
     @like(trio_api.RemoteHistory.clear_context)
-    async def clear_context(self, prompt: object = None, *, siblings: object = None) -> NoReturn:
-        await call(self._guest, self._trio.clear_context, prompt, siblings=siblings)
+    async def clear_context(
+        self, prompt: object = None, *, siblings: object = None, trigger: object = None
+    ) -> NoReturn:
+        await call(self._guest, self._trio.clear_context, prompt, siblings=siblings, trigger=trigger)
         raise AssertionError("a remote session was cleared")
 
 

@@ -1,12 +1,14 @@
 """The handle of a session, for asyncio tasks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import exeunt.actors.session as trio_api
 from exeunt.actors.events import Event
-from exeunt.actors.session import AbortReceipt, Reply, SessionStatistics, ToolOutcome
+from exeunt.actors.outcomes import HandoffAction, HandoffTrigger
+from exeunt.actors.session import AbortReceipt, PendingRequest, Reply, SessionStatistics, ToolOutcome
 from exeunt.actors.session.session import DEFAULT_BUFFER, Mode
+from exeunt.actors.user_input import UserInputResponse
 from exeunt.embed.asyncio.crossing import call
 from exeunt.embed.asyncio.guest import Guest
 from exeunt.embed.asyncio.history import History
@@ -74,6 +76,42 @@ class Session:
     @like(trio_api.Session.disconnect)
     async def disconnect(self, *, reason: str = "disconnect") -> None:
         await call(self._guest, self._trio.disconnect, reason=reason)
+
+    @like(trio_api.Session.pending_requests)
+    def pending_requests(self) -> tuple[PendingRequest, ...]:
+        self._guest.check_thread()
+        return self._trio.pending_requests()
+
+    @like(trio_api.Session.answer)
+    async def answer(self, request_id: str, answer: Any) -> None:
+        await call(self._guest, self._trio.answer, request_id, answer)
+
+    @like(trio_api.Session.ask_user)
+    async def ask_user(
+        self,
+        question: str,
+        choices: Iterable[str] | None = None,
+        *,
+        allow_freeform: bool = True,
+        timeout: float | None = None,  # noqa: ASYNC109 - the name in the trio API
+    ) -> UserInputResponse:
+        ask = self._trio.ask_user
+        return await call(self._guest, ask, question, choices, allow_freeform=allow_freeform, timeout=timeout)
+
+    @like(trio_api.Session.record_handoff)
+    def record_handoff(
+        self,
+        action: HandoffAction,
+        *,
+        trigger: HandoffTrigger = "tool",
+        session_id: str | None = None,
+        message_id: str | None = None,
+        detail: str | None = None,
+    ) -> None:
+        self._guest.check_thread()
+        self._trio.record_handoff(
+            action, trigger=trigger, session_id=session_id, message_id=message_id, detail=detail
+        )
 
     @like(trio_api.Session.call_tool)
     async def call_tool(self, name: str, arguments: Any = None) -> ToolOutcome:

@@ -29,16 +29,8 @@ def adapter(runtime: Runtime, threads: int) -> Adapter:
 
     def told(argument: Any) -> Any:
         if isinstance(argument, trio_tools.ToolInvocation):
-            return ToolInvocation(
-                argument.session_id,
-                argument.tool_call_id,
-                argument.tool_name,
-                argument.arguments_json,
-                argument.idempotency_key,
-                argument,
-                session=Session(argument.session, runtime),
-                trio=argument,
-            )
+            session = Session(argument.session, runtime)
+            return ToolInvocation(*argument.told(), session=session, trio=argument, runtime=runtime)
         return argument
 
     def tool_handler(tool: AnyTool) -> Callable[..., Any]:

@@ -47,8 +47,10 @@ class History:
         return at_once(self._runtime, self._trio.messages)
 
     @like(trio_api.History.clear_context)
-    def clear_context(self, prompt: str, *, siblings: Siblings | None = None) -> ClearResult:
-        result = call(self._runtime, self._trio.clear_context, prompt, siblings=siblings)
+    def clear_context(
+        self, prompt: str, *, siblings: Siblings | None = None, trigger: str = ""
+    ) -> ClearResult:
+        result = call(self._runtime, self._trio.clear_context, prompt, siblings=siblings, trigger=trigger)
         return ClearResult(result, self._runtime)
 
     @like(trio_api.History.truncate)

@@ -5,7 +5,7 @@ from typing import Any, ParamSpec, TypeVar, Unpack
 
 import exeunt.host as trio_api
 from exeunt.actors.ports import Observer
-from exeunt.actors.session import SessionTransport
+from exeunt.actors.session import PendingRequest, SessionTransport
 from exeunt.actors.session.remote import ANSWER_TIMEOUT
 from exeunt.configuration import SessionKeywords
 from exeunt.embed.documented import like
@@ -127,6 +127,10 @@ class SessionHost:
     def observe(self, observer: Observer) -> None:
         """*observer* is called in the host's thread: it must not block, and not call the host."""
         at_once(self._runtime, self._trio.observe, observer)
+
+    @like(trio_api.SessionHost.pending_requests)
+    def pending_requests(self, *, tenant: str | None = None) -> Sequence[PendingRequest]:
+        return at_once(self._runtime, self._trio.pending_requests, tenant=tenant)
 
     @like(trio_api.SessionHost.statistics)
     def statistics(self) -> HostStatistics:

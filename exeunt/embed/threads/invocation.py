@@ -1,7 +1,7 @@
 """What synchronous handlers of a host for threads are told about where they are called from."""
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, TypeVar, TypeVarTuple, cast
 
 import attrs
@@ -9,7 +9,10 @@ import attrs
 import exeunt.actors.hooks as trio_hooks
 import exeunt.actors.tools as trio_tools
 from exeunt.actors.hooks import Fields
+from exeunt.actors.user_input import UserInputResponse
 from exeunt.embed.documented import like
+from exeunt.embed.threads.crossing import call
+from exeunt.embed.threads.runtime import Runtime
 from exeunt.embed.threads.session import Session
 
 T = TypeVar("T")
@@ -28,6 +31,19 @@ class ToolInvocation(trio_tools.CallInvocation):
     """The session that the call belongs to. It serves the handler while its turn waits for the handler."""
 
     _trio: trio_tools.ToolInvocation = attrs.field(kw_only=True, alias="trio", repr=False)
+    _runtime: Runtime = attrs.field(kw_only=True, alias="runtime", repr=False)
+
+    @like(trio_tools.ToolInvocation.ask_user)
+    def ask_user(
+        self,
+        question: str,
+        choices: Iterable[str] | None = None,
+        *,
+        allow_freeform: bool = True,
+        timeout: float | None = None,
+    ) -> UserInputResponse:
+        ask = self._trio.ask_user
+        return call(self._runtime, ask, question, choices, allow_freeform=allow_freeform, timeout=timeout)
 
     def run(self, fn: Callable[[*Ts], T | Awaitable[T]], *args: *Ts) -> T:
         """Call *fn* and return what it returns; a coroutine is run by trio in the host's thread.

@@ -70,8 +70,10 @@ class RemoteHistory:
         self._runtime = runtime
 
     @like(trio_api.RemoteHistory.clear_context)
-    def clear_context(self, prompt: object = None, *, siblings: object = None) -> NoReturn:
-        call(self._runtime, self._trio.clear_context, prompt, siblings=siblings)
+    def clear_context(
+        self, prompt: object = None, *, siblings: object = None, trigger: object = None
+    ) -> NoReturn:
+        call(self._runtime, self._trio.clear_context, prompt, siblings=siblings, trigger=trigger)
         raise AssertionError("a remote session was cleared")
 
 

@@ -1,12 +1,14 @@
 """The handle of a session, for any thread."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
 import exeunt.actors.session as trio_api
 from exeunt.actors.events import Event
-from exeunt.actors.session import AbortReceipt, Reply, SessionStatistics, ToolOutcome
+from exeunt.actors.outcomes import HandoffAction, HandoffTrigger
+from exeunt.actors.session import AbortReceipt, PendingRequest, Reply, SessionStatistics, ToolOutcome
 from exeunt.actors.session.session import DEFAULT_BUFFER, Mode
+from exeunt.actors.user_input import UserInputResponse
 from exeunt.embed.documented import like
 from exeunt.embed.threads.crossing import at_once, call
 from exeunt.embed.threads.history import History
@@ -69,6 +71,46 @@ class Session:
     @like(trio_api.Session.disconnect)
     def disconnect(self, *, reason: str = "disconnect") -> None:
         call(self._runtime, self._trio.disconnect, reason=reason)
+
+    @like(trio_api.Session.pending_requests)
+    def pending_requests(self) -> tuple[PendingRequest, ...]:
+        return at_once(self._runtime, self._trio.pending_requests)
+
+    @like(trio_api.Session.answer)
+    def answer(self, request_id: str, answer: Any) -> None:
+        call(self._runtime, self._trio.answer, request_id, answer)
+
+    @like(trio_api.Session.ask_user)
+    def ask_user(
+        self,
+        question: str,
+        choices: Iterable[str] | None = None,
+        *,
+        allow_freeform: bool = True,
+        timeout: float | None = None,
+    ) -> UserInputResponse:
+        ask = self._trio.ask_user
+        return call(self._runtime, ask, question, choices, allow_freeform=allow_freeform, timeout=timeout)
+
+    @like(trio_api.Session.record_handoff)
+    def record_handoff(
+        self,
+        action: HandoffAction,
+        *,
+        trigger: HandoffTrigger = "tool",
+        session_id: str | None = None,
+        message_id: str | None = None,
+        detail: str | None = None,
+    ) -> None:
+        at_once(
+            self._runtime,
+            self._trio.record_handoff,
+            action,
+            trigger=trigger,
+            session_id=session_id,
+            message_id=message_id,
+            detail=detail,
+        )
 
     @like(trio_api.Session.call_tool)
     def call_tool(self, name: str, arguments: Any = None) -> ToolOutcome:

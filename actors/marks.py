@@ -1,4 +1,4 @@
-"""Which handlers of an embedded host are trio coroutines. By default none is."""
+"""Which handlers are trio coroutines also in a host that is embedded in a program of another kind."""
 
 import functools
 from collections.abc import Callable
