@@ -32,6 +32,7 @@ from exeunt.actors.turn import aborts, birth, recovery
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Waiter
 from exeunt.supervisor.admission import Admission
+from exeunt.supervisor.checks import require_whole_number
 from exeunt.supervisor.clock import HostClock
 from exeunt.supervisor.journal import Journal, SessionMetadata, fork_log
 from exeunt.supervisor.options import HostOptions
@@ -135,7 +136,7 @@ class HostCore:
         Raises `SessionNotFound`, `SessionNotConfigured`, `SessionOwnedElsewhere`, `JournalError`.
         """
         self._check_open()
-        await self.wait_taken_up(session_id)
+        await self.wait_taken_up(_text("a session id", session_id))
         actor = self._actors.get(session_id)
         if actor is not None and actor.status == "stopping":
             waiter = Waiter()
@@ -234,7 +235,7 @@ class HostCore:
 
     def get_session(self, session_id: str) -> Session:
         """Return a session that is in memory. Raises `SessionNotFound`; makes nothing."""
-        actor = self._actors.get(session_id)
+        actor = self._actors.get(_text("a session id", session_id))
         if actor is None:
             raise SessionNotFound(
                 f"no session with the id {session_id!r} is in memory; host.resume_session() takes up a stored one",
@@ -260,7 +261,12 @@ class HostCore:
         """Return what is stored, the session used last first; of one tenant, if asked; at most *limit*.
 
         Wakes nobody. For very many sessions go through `host.journal.list()`, page by page.
+        Raises `InvalidConfiguration`, `JournalError`.
         """
+        if tenant is not None:
+            _text("tenant", tenant)
+        if limit is not None:
+            require_whole_number("limit", limit, least=1)
         found: list[SessionMetadata] = []
         page: str | None = None
         while True:
@@ -281,6 +287,7 @@ class HostCore:
     ) -> Session:
         """Make a session of the beginning of another's log. See `SessionHost.fork_session`."""
         self._check_open()
+        _text("a session id", session_id)
         chosen = str(uuid.uuid4()) if new_session_id is None else _checked_id(new_session_id)
         seq = at if isinstance(at, int) or at is None else await self._number_of(session_id, at)
         known = options or self._known_options(session_id) or await self.resolve(session_id)
@@ -336,7 +343,7 @@ class HostCore:
 
         Raises `SessionNotFound`.
         """
-        await self.wait_taken_up(session_id)
+        await self.wait_taken_up(_text("a session id", session_id))
         actor = self._actors.get(session_id)
         if actor is None:
             await self._forget(session_id)
@@ -480,6 +487,12 @@ class HostCore:
     def stuck(self) -> list[str]:
         """Name the handlers that have not come back after their outcome was decided."""
         return sorted(f"{getattr(a, 'name', type(a).__name__)} of session {a.actor.id}" for a in self.fenced)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise InvalidConfiguration(f"{name} is a text, not {value!r:.80}")
+    return value
 
 
 def _checked_id(session_id: Any) -> str:
