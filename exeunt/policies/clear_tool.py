@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Annotated, Any
 
+from exeunt.actors.marks import runs_on_trio
 from exeunt.actors.outcomes import ToolResult
 from exeunt.actors.tools import Tool, ToolInvocation, tool
 from exeunt.policies.seeds import LONGEST_SEED, SeedFrame, SeedTooLong, State
@@ -34,6 +35,7 @@ def clear_context_tool(
     """
     frame = SeedFrame(template, longest_seed, state)
 
+    @runs_on_trio
     async def clear_context(
         prompt: Annotated[str, "The first message of the fresh context."], invocation: ToolInvocation
     ) -> ToolResult:

@@ -16,6 +16,7 @@ import trio
 
 from exeunt.actors.errors import ClearRefused, InvalidConfiguration
 from exeunt.actors.hooks import Hook, HookInvocation, PostToolUseInput
+from exeunt.actors.marks import runs_on_trio
 from exeunt.actors.models import Message, ModelClient
 from exeunt.actors.options import Waits
 from exeunt.actors.session import Session
@@ -117,6 +118,7 @@ class HandoffPolicy:
                 f"summary_timeout is {self.summary_timeout:g} s and must be less than waits.hook, which is {hook:g} s"
             )
 
+    @runs_on_trio
     async def _after_tool(
         self, last_words: frozenset[str], hook_input: PostToolUseInput, invocation: HookInvocation
     ) -> dict[str, Any] | None:
@@ -134,6 +136,7 @@ class HandoffPolicy:
             return None
         return self._remind(session, number)
 
+    @runs_on_trio
     def _before_prompt(self, hook_input: Any, invocation: HookInvocation) -> dict[str, Any] | None:
         session = invocation.session
         if not self._due(session):

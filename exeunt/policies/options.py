@@ -1,8 +1,7 @@
 """Putting the tools and hooks of a policy beside those of the host."""
 
 import inspect
-from collections.abc import Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 import attrs
@@ -39,25 +38,41 @@ def with_hooks(options: Mapping[str, Any], hooks: Mapping[str, Hook]) -> dict[st
             there[name] = hook
     for name, hook in hooks.items():
         before = there.get(name)
-        there[name] = hook if before is None else partial(_both, before, hook)
+        there[name] = hook if before is None else BothHooks(before, hook)
     return {**chosen, "hooks": {name: hook for name, hook in there.items() if hook is not None}}
 
 
-async def _both(first: Hook, second: Hook, hook_input: Any, invocation: Any) -> Any:
-    one = await _called(first, hook_input, invocation)
-    if one is None:
-        return await _called(second, hook_input, invocation)
-    if not isinstance(one, Mapping):
-        return one
-    output = cast("Mapping[str, Any]", one)
-    if output.get("permission_decision") == "deny" or output.get("decision") == "block":
-        return output
-    changed = {
-        field: output[name]
-        for name, field in _CHANGES.items()
-        if output.get(name) is not None and hasattr(hook_input, field)
-    }
-    two = await _called(second, attrs.evolve(hook_input, **changed), invocation)
+@attrs.frozen
+class BothHooks:
+    """Two hooks of one name as one, for trio."""
+
+    first: Hook
+    second: Hook
+
+    def each(self, change: Callable[[Hook], Hook]) -> "BothHooks":
+        """Return the same with each hook changed: a host that is embedded wraps those that are not for trio."""
+        return BothHooks(change(self.first), change(self.second))
+
+    async def __call__(self, hook_input: Any, invocation: Any) -> Any:
+        """Call the first, then the second with what the first has changed; return what both said."""
+        one = await _called(self.first, hook_input, invocation)
+        if one is None:
+            return await _called(self.second, hook_input, invocation)
+        if not isinstance(one, Mapping):
+            return one
+        output = cast("Mapping[str, Any]", one)
+        if output.get("permission_decision") == "deny" or output.get("decision") == "block":
+            return output
+        changed = {
+            field: output[name]
+            for name, field in _CHANGES.items()
+            if output.get(name) is not None and hasattr(hook_input, field)
+        }
+        two = await _called(self.second, attrs.evolve(hook_input, **changed), invocation)
+        return _merged(output, two)
+
+
+def _merged(output: Mapping[str, Any], two: Any) -> Any:
     if not isinstance(two, Mapping):
         return output if two is None else two
     merged = {**output, **cast("Mapping[str, Any]", two)}

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 from typing import Annotated, Any
 
 from exeunt.actors.errors import ExeuntError, InvalidConfiguration
+from exeunt.actors.marks import runs_on_trio
 from exeunt.actors.outcomes import ToolResult
 from exeunt.actors.session import Session
 from exeunt.actors.tools import Tool, ToolInvocation, tool
@@ -48,6 +49,7 @@ def handoff_tool(
         raise InvalidConfiguration(f"to is a session, or a function that returns one, not {to!r:.80}")
     frame = SeedFrame(template, longest_seed, state)
 
+    @runs_on_trio
     async def handoff(
         prompt: Annotated[str, "All that the other one is told."], invocation: ToolInvocation
     ) -> ToolResult:

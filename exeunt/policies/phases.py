@@ -14,6 +14,7 @@ import attrs
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.events import ContextCleared, Event
 from exeunt.actors.hooks import HookInvocation
+from exeunt.actors.marks import runs_on_trio
 from exeunt.actors.outcomes import ToolResult
 from exeunt.actors.session import Session
 from exeunt.actors.tools import Tool, ToolInvocation, tool
@@ -143,6 +144,7 @@ class PhasePolicy:
         before = (given,) if isinstance(given, str) else tuple(cast("Sequence[str]", given))
         merged = {**options, "tools": tools, "developer_messages": (*before, phase.developer_message)}
 
+        @runs_on_trio
         async def enter(hook_input: Any, invocation: HookInvocation) -> None:
             """Before the seed of a phase is in the context, let the session be what it is in that phase."""
             session = invocation.session
@@ -155,6 +157,7 @@ class PhasePolicy:
     def _tool(self, phase: Phase) -> Tool[..., Any]:
         choices = tuple(phase.next or ())
 
+        @runs_on_trio
         async def next_phase(
             decisions: Annotated[
                 str, "All that the next phase is told: decisions, findings, what is to be done."
