@@ -75,7 +75,7 @@ async def _wait_on(call: "Call", tool: "Tool[..., Any]", request: OpenRequest) -
         actor.put(requests.decide, request, UserNotAvailable() if unasked else ApproveOnce())
         if unasked:
             return NO_HANDLER
-        await _may_run(call)
+        await _until_safe(call)
         return None
     return await _decided(call, tool, handler, request)
 
@@ -101,7 +101,8 @@ async def _decided(
         return CallEnd(Outcome.REJECTED, text, text)
     if isinstance(decision, UserNotAvailable):
         return CallEnd(Outcome.DENIED, DENIED_TEXT, DENIED_TEXT)
-    await _may_run(call)
+    if actor.log.outlives_process:
+        await _until_safe(call)
     return None
 
 
@@ -142,7 +143,7 @@ async def first_answer(answering: Any, request: OpenRequest) -> Any:
     return LeavePending()
 
 
-async def _may_run(call: "Call") -> None:
+async def _until_safe(call: "Call") -> None:
     """Before the handler runs, the answer must be durable: else the call would wait, and run, once more.
 
     No time-out concerns it any more but the ones that follow.

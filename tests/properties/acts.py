@@ -99,10 +99,13 @@ class Acts:
         expected = EXPECTED.get(type(step), ())
         if in_handler:
             expected = (*expected, WouldDeadlock)
-        if self.closing:
-            expected = (*expected, SessionClosed)
-        with suppress(*expected):
-            await self._do(step, me, in_handler=in_handler)
+        try:
+            with suppress(*expected):
+                await self._do(step, me, in_handler=in_handler)
+        except SessionClosed:
+            # The host may have begun to end in the middle of the step.
+            if not self.closing:
+                raise
 
     async def _do(self, step: Step, me: int, *, in_handler: bool) -> None:
         if isinstance(step, Sleep):
