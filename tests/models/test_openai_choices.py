@@ -9,7 +9,11 @@ def test_a_text_and_its_calls_in_a_choice_each_are_one_answer() -> None:
     calls = [{"id": "c1", "type": "function", "function": {"name": "look", "arguments": '{"at":"it"}'}}]
     choices = [
         {"index": 0, "message": {"role": "assistant", "content": "I look."}, "finish_reason": "stop"},
-        {"index": 1, "message": {"role": "assistant", "content": None, "tool_calls": calls}, "finish_reason": "tool_calls"},
+        {
+            "index": 1,
+            "message": {"role": "assistant", "content": None, "tool_calls": calls},
+            "finish_reason": "tool_calls",
+        },
     ]
     reader = AnswerReader({"look"})
     assert list(reader.feed(json.dumps({"choices": choices}).encode())) == []

@@ -58,7 +58,8 @@ async def test_a_clear_whose_tool_fails_leaves_the_context_as_it_was(autojump_cl
     assert client.events("session.context_cleared") == []
     assert roles(model.requests[-1]) == ["user", "assistant", "tool"]
     assert model.requests[-1].messages[-1].content == (
-        'Failed to execute `clear_context` tool with arguments: {"prompt":"seed"} due to error: Error: Tool execution failed'
+        'Failed to execute `clear_context` tool with arguments: {"prompt":"seed"} '
+        "due to error: Error: Tool execution failed"
     )
 
 

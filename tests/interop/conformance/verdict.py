@@ -22,7 +22,9 @@ OURS = Path(__file__).with_name("ours.jsonl")
 PROCESSES = ("crash_", "kill_delay_", "pending_continue_", "replay_", "resume_after_", "saw_runtime_death")
 """Beginnings of the names of scenarios that start two runtimes of their own: seconds each on a busy machine."""
 
-SAMPLE = frozenset({"crash_mid_clear", "crash_mid_tool", "kill_delay_0_0", "pending_continue_tool", "replay_par_other"})
+SAMPLE = frozenset(
+    {"crash_mid_clear", "crash_mid_tool", "kill_delay_0_0", "pending_continue_tool", "replay_par_other"}
+)
 """One of each kind of these is played by `make test`, the others by `make soak`."""
 
 WAITING = frozenset({"tool_hold_130s", "err_500_forever"})
