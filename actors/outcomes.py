@@ -9,6 +9,8 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from exeunt.actors.errors import InvalidConfiguration
+
 ResultType = Literal["success", "failure", "rejected", "denied", "timeout"]
 """What a handler or a hook may claim. The other outcomes are the host's own findings."""
 
@@ -67,8 +69,8 @@ REFUSALS = frozenset({Outcome.DENIED, Outcome.REJECTED})
 class ToolResult(msgspec.Struct, frozen=True, gc=False):
     """What a tool call gives back to the model, and how it ended.
 
-    A handler may return one instead of a plain value. The names are those of the Copilot SDK. Raises `ValueError`
-    for a result type that does not exist.
+    A handler may return one instead of a plain value. The names are those of the Copilot SDK. Raises
+    `InvalidConfiguration` for a result type that does not exist.
     """
 
     text_result_for_llm: str
@@ -88,7 +90,9 @@ class ToolResult(msgspec.Struct, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         if self.result_type not in RESULT_TYPES:
-            raise ValueError(f"result_type must be one of {sorted(RESULT_TYPES)}, not {self.result_type!r}")
+            raise InvalidConfiguration(
+                f"result_type must be one of {', '.join(get_args(ResultType))}, not {self.result_type!r:.80}"
+            )
 
     @property
     def outcome(self) -> Outcome:

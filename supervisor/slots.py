@@ -179,9 +179,14 @@ class FairSlots:
             self._running.remove(ticket)
         except KeyError:
             return False
-        self._uncount(ticket.tenant)
+        tenant = ticket.tenant
+        held = self._running_by[tenant] - 1
+        if held:
+            self._running_by[tenant] = held
+        else:
+            del self._running_by[tenant]
         if self._queues:
-            queue = self._queues.get(ticket.tenant)
+            queue = self._queues.get(tenant)
             if queue is not None and not queue.ready:
                 self._push(queue)
             self._grant()
@@ -290,13 +295,6 @@ class FairSlots:
             self._callback_errors += 1
             _logger.exception("granted() of %r raised: its slot goes to the next ticket", ticket)
             self.release(ticket)
-
-    def _uncount(self, tenant: str) -> None:
-        held = self._running_by[tenant] - 1
-        if held:
-            self._running_by[tenant] = held
-        else:
-            del self._running_by[tenant]
 
     def _compact(self) -> None:
         """Drop entries of queues that were withdrawn empty, so that requests taken back cannot grow the heap."""

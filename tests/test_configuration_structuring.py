@@ -33,7 +33,7 @@ def test_sessions_that_ask_for_nothing_share_the_defaults() -> None:
     [
         ({"limits": {"steps": "3"}}, "'3' is no whole number @ limits.steps"),
         ({"limits": {"steps": True}}, "True is no whole number @ limits.steps"),
-        ({"limits": {"steps": 0}}, "limit 'steps' must be at least 1, not 0 @ limits"),
+        ({"limits": {"steps": 0}}, "limit 'steps' must be a whole number of at least 1, not 0 @ limits"),
         ({"limits": {"stepz": 3}}, "extra fields found (stepz) @ limits"),
         ({"limits": 7}, "limits must be a mapping or a Limits, not 7"),
         ({"waits": {"hook": "x"}}, "'x' is no number @ waits.hook"),

@@ -11,6 +11,7 @@ import trio
 
 from exeunt.actors.activities.hook_calls import call_hook, common_fields
 from exeunt.actors.events import ToolResultStale
+from exeunt.actors.hook_outputs import ERROR_OCCURRED
 from exeunt.actors.hooks import ErrorOccurredInput
 from exeunt.actors.outcomes import ToolResult
 from exeunt.actors.text import cause_of, encodable
@@ -38,7 +39,7 @@ async def run(call: "Call", tool: "Tool[..., Any]", bound: Any) -> ToolResult:
         call.stage = "handler"
         call.limit(tool.timeout)
         invocation = ToolInvocation(
-            actor.handle(), actor.id, call.call.id, call.name, call.arguments_json, _key(call), call
+            actor.handle(), actor.id, call.call.id, call.name, call.arguments_json, call
         )
         try:
             if tool.is_async:
@@ -134,14 +135,8 @@ async def _failure(call: "Call", tool: "Tool[..., Any]", error: Exception) -> To
     hook = call.actor.options.hooks.on_error_occurred
     if hook is not None:
         hook_input = ErrorOccurredInput(**common_fields(call), error=cause, error_context="tool_execution")
-        await call_hook(call, hook, "errorOccurred", hook_input, call.call.id)
+        await call_hook(call, hook, ERROR_OCCURRED, hook_input, call.call.id)
     return call.result
-
-
-def _key(call: "Call") -> str:
-    # Not the call's id: models use the same ones again in the next context.
-    assert call.start is not None
-    return f"{call.actor.id}/{call.start.id}"
 
 
 async def _in_thread(call: "Call", function: Any) -> Any:

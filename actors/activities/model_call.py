@@ -16,6 +16,7 @@ from exeunt.actors.events import (
     AssistantTurnRetry,
     ModelCallFailure,
 )
+from exeunt.actors.hook_outputs import ERROR_OCCURRED
 from exeunt.actors.hooks import ErrorOccurredInput
 from exeunt.actors.models import ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse
 from exeunt.actors.options import RetryPolicy
@@ -32,6 +33,9 @@ class ModelCall(Activity):
     """A request of a turn. Its result is a `ModelResponse`, or the `ModelError` that ended it."""
 
     attempt: int = 0
+    _last: int = 0
+    """The last attempt that a hook allows, where it was asked and wants more of them."""
+    _asked_hook: bool = False
     began: float = 0.0
     """When the last attempt was made."""
     message_id: str | None = None
@@ -44,7 +48,7 @@ class ModelCall(Activity):
         self.seq = actor.state.seq
         """Number of the last event that the request follows from."""
         self.request = ModelRequest(
-            actor.context.request(), actor.options.tools.definitions, actor.id, turn.turn_id
+            actor.state.context.request(), actor.options.tools.definitions, actor.id, turn.turn_id
         )
 
     async def run(self) -> ModelResponse | ModelError:
@@ -52,52 +56,54 @@ class ModelCall(Activity):
         if self.actor.log.outlives_process:
             after_a_clear = self.turn.delivery == "seed" and self.turn.steps == 1
             await self.until_safe(self.seq if after_a_clear else 0)
-        policy = self.actor.options.retries
-        last = policy.attempts + 1
-        asked_hook = False
-        while True:
+        actor = self.actor
+        options = actor.options
+        while True:  # noqa: ASYNC913 - between two attempts it waits
             self.attempt += 1
-            answer = await self._attempt()
-            if isinstance(answer, ModelResponse) or self.cause is not None:
-                return answer
-            if (not answer.retry or self.attempt >= last) and not asked_hook:
-                asked_hook = True
-                more = await self._ask_hook(answer)
-                if not more:
+            self.began = actor.host.clock.now()
+            try:
+                if options.streaming:
+                    return await self._streamed()
+                self.limit(options.waits.model_total)
+                answer = await options.model.complete(self.request)
+                if isinstance(answer, ModelResponse):
                     return answer
-                last = self.attempt + more
-            elif not answer.retry or self.attempt >= last:
-                return answer
-            await self._back_off(policy, answer)
+                kind = type(answer).__name__
+                error = ModelError(
+                    ModelErrorKind.UNKNOWN, f"the model client returned {kind}, no ModelResponse"
+                )
+            except ModelError as caught:
+                error = caught
+            except Exception as caught:  # noqa: BLE001 - a model client is foreign code
+                error = ModelError(ModelErrorKind.UNKNOWN, cause_of(caught))
+                error.__cause__ = caught
+            try:
+                self.record_failure(error)
+                if self.cause is not None or not await self._goes_on_after(error):
+                    return error
+            finally:
+                del error  # it holds this frame, and must not be held by it
+
+    async def _goes_on_after(self, error: ModelError) -> bool:
+        """Wait for the time of another attempt, if there is to be one."""
+        policy = self.actor.options.retries
+        last = self._last or policy.attempts + 1
+        if not error.retry or self.attempt >= last:
+            if self._asked_hook:
+                return False
+            self._asked_hook = True
+            more = await self._ask_hook(error)
+            if not more:
+                return False
+            self._last = self.attempt + more
+        await self._back_off(policy, error)
+        return True
 
     def lost(self, result: Any) -> ModelResponse | ModelError:
         """An attempt that ran out of time, or was cancelled."""
         if self.cause == "timeout":
             return ModelError(ModelErrorKind.TIMEOUT, self._timeout_text())
         return ModelError(ModelErrorKind.UNKNOWN, f"the model call was cancelled: {self.cause}")
-
-    async def _attempt(self) -> ModelResponse | ModelError:
-        actor = self.actor
-        self.began = actor.host.clock.now()
-        try:
-            if actor.options.streaming:
-                return await self._streamed()
-            self.limit(actor.options.waits.model_total)
-            answer = await actor.options.model.complete(self.request)
-            if isinstance(answer, ModelResponse):
-                return answer
-            kind = type(answer).__name__
-            error = ModelError(ModelErrorKind.UNKNOWN, f"the model client returned {kind}, no ModelResponse")
-        except ModelError as caught:
-            error = caught
-        except Exception as caught:  # noqa: BLE001 - a model client is foreign code
-            error = ModelError(ModelErrorKind.UNKNOWN, cause_of(caught))
-            error.__cause__ = caught
-        self.record_failure(error)
-        try:
-            return error
-        finally:
-            del error  # it holds this frame, and must not be held by it
 
     def record_failure(self, error: ModelError) -> None:
         """Say that an attempt failed."""
@@ -153,11 +159,11 @@ class ModelCall(Activity):
         hook_input = ErrorOccurredInput(
             **common_fields(self), error=str(error), error_context="model_call", recoverable=error.retry
         )
-        output = (await call_hook(self, hook, "errorOccurred", hook_input)).output
-        if output.get("error_handling") != "retry":
+        output = (await call_hook(self, hook, ERROR_OCCURRED, hook_input)).output
+        if output.error_handling != "retry":
             return 0
-        count = output.get("retry_count", 1)
-        return min(max(count, 0), MOST_HOOK_RETRIES) if isinstance(count, int) else 1
+        count = 1 if output.retry_count is None else output.retry_count
+        return min(max(count, 0), MOST_HOOK_RETRIES)
 
     def _timeout_text(self) -> str:
         waits = self.actor.options.waits

@@ -6,8 +6,9 @@ from typing import Any
 import attrs
 
 from exeunt.actors.activities.activity import Activity
-from exeunt.actors.activities.hook_calls import call_hook, common_fields, text_of
+from exeunt.actors.activities.hook_calls import call_hook, common_fields
 from exeunt.actors.callers import CALLER, Caller
+from exeunt.actors.hook_outputs import SESSION_END, SESSION_START, USER_PROMPT_SUBMITTED
 from exeunt.actors.hooks import SessionEndInput, SessionStartInput, UserPromptSubmittedInput
 from exeunt.actors.text import encodable
 from exeunt.actors.turn.live import Turn
@@ -63,8 +64,8 @@ class PromptHooks(Activity):
             start_input = SessionStartInput(
                 **common_fields(self), source=self.greets_as, initial_prompt=self.prompts[0]
             )
-            answer = await call_hook(self, hooks.on_session_start, "sessionStart", start_input)
-            greeting = text_of(answer.output, "additional_context")
+            answer = await call_hook(self, hooks.on_session_start, SESSION_START, start_input)
+            greeting = answer.output.additional_context or None
         return Preparation([await self._prepare(prompt) for prompt in self.prompts], greeting)
 
     def lost(self, result: Any) -> Preparation:
@@ -77,13 +78,12 @@ class PromptHooks(Activity):
         if hook is None:
             return PreparedPrompt(prompt)
         hook_input = UserPromptSubmittedInput(**common_fields(self), prompt=prompt)
-        output = (await call_hook(self, hook, "userPromptSubmitted", hook_input)).output
-        if output.get("decision") == "block":
-            return PreparedPrompt(prompt, blocked=text_of(output, "reason") or "no reason provided")
-        content = text_of(output, "modified_prompt") or prompt
-        context = text_of(output, "additional_context")
-        if context is not None:
-            content = f"{content}\n\n<system_reminder>\n{context}\n</system_reminder>"
+        output = (await call_hook(self, hook, USER_PROMPT_SUBMITTED, hook_input)).output
+        if output.decision == "block":
+            return PreparedPrompt(prompt, blocked=output.reason or "no reason provided")
+        content = output.modified_prompt or prompt
+        if output.additional_context:
+            content = f"{content}\n\n<system_reminder>\n{output.additional_context}\n</system_reminder>"
         content = encodable(content)
         return PreparedPrompt(content, prompt if content != prompt else None)
 
@@ -118,4 +118,4 @@ async def run_end_hook(
         hook_input = SessionEndInput(
             **common_fields(activity), reason=reason, final_message=message, error=error
         )
-        await call_hook(activity, hook, "sessionEnd", hook_input)
+        await call_hook(activity, hook, SESSION_END, hook_input)

@@ -16,9 +16,15 @@ from outcome import Value
 from exeunt.actors.activities import approval, handlers
 from exeunt.actors.activities.activity import Activity
 from exeunt.actors.activities.call_end import INTERRUPTED_TEXT, CallEnd, rolled_back_end
-from exeunt.actors.activities.hook_calls import call_hook, common_fields, text_of
+from exeunt.actors.activities.hook_calls import call_hook, common_fields
 from exeunt.actors.callers import CALLER, Caller
 from exeunt.actors.events import ToolExecutionStart
+from exeunt.actors.hook_outputs import (
+    POST_TOOL_USE,
+    POST_TOOL_USE_FAILURE,
+    PRE_TOOL_USE,
+    PostToolUseOutput,
+)
 from exeunt.actors.hooks import NO_HOOKS, PostToolUseFailureInput, PostToolUseInput, PreToolUseInput
 from exeunt.actors.models import ToolCall
 from exeunt.actors.outcomes import Outcome, ToolResult
@@ -84,6 +90,8 @@ class Call(Activity):
         self.call = call
         self.index = index
         self.tool: Tool[..., Any] | None = actor.options.tools.find(call.name)
+        self.terminal = self.tool is not None and self.tool.is_terminal
+        """Whether its success ends the turn."""
         self.name = call.name if self.tool is None else self.tool.name
         self.tenant = actor.options.tenant
         self.started_at = now
@@ -99,9 +107,11 @@ class Call(Activity):
         return self.cause is not None or self.done
 
     @property
-    def terminal(self) -> bool:
-        """Whether its success ends the turn."""
-        return self.tool is not None and self.tool.is_terminal
+    def idempotency_key(self) -> str:
+        """What every run of it has, and no other call."""
+        # Not the call's id: models use the same ones again in the next context.
+        assert self.start is not None
+        return f"{self.actor.id}/{self.start.id}"
 
     def granted(self) -> None:
         """A slot for tools became free."""
@@ -225,22 +235,21 @@ class Call(Activity):
         hook_input = PreToolUseInput(
             **fields, tool_name=tool.name, tool_args=arguments, tool_call_id=self.call.id
         )
-        answer = await call_hook(self, hook, "preToolUse", hook_input, self.call.id)
+        answer = await call_hook(self, hook, PRE_TOOL_USE, hook_input, self.call.id)
         if answer.error is not None:
             text = f"Denied by preToolUse hook: {answer.error}"
             return CallEnd(Outcome.DENIED, text, text)
         output = answer.output
-        if "modified_args" in output and output["modified_args"] is not None:
-            self._replace_arguments(output["modified_args"])
-        context = text_of(output, "additional_context")
-        if context is not None:
-            self.guidance.append(f"Additional context from preToolUse hook:\n{context}")
-        decision = output.get("permission_decision")
+        if output.modified_args is not None:
+            self._replace_arguments(output.modified_args)
+        if output.additional_context:
+            self.guidance.append(f"Additional context from preToolUse hook:\n{output.additional_context}")
+        decision = output.permission_decision
         if decision == "deny":
-            reason = text_of(output, "permission_decision_reason") or "No reason provided"
+            reason = output.permission_decision_reason or "No reason provided"
             text = f"Denied by preToolUse hook: {reason}"
             return CallEnd(Outcome.DENIED, text, text)
-        return {"allow": False, "ask": True}.get(decision) if isinstance(decision, str) else None
+        return None if decision is None else decision == "ask"
 
     def _replace_arguments(self, arguments: Any) -> None:
         try:
@@ -261,7 +270,7 @@ class Call(Activity):
                 tool_result=result,
                 tool_call_id=self.call.id,
             )
-            answer = await call_hook(self, hooks.on_post_tool_use, "postToolUse", hook_input, self.call.id)
+            answer = await call_hook(self, hooks.on_post_tool_use, POST_TOOL_USE, hook_input, self.call.id)
             self._take_modified(answer.output)
         elif result.result_type == "failure" and hooks.on_post_tool_use_failure is not None:
             failure_input = PostToolUseFailureInput(
@@ -272,18 +281,18 @@ class Call(Activity):
                 tool_call_id=self.call.id,
             )
             hook = hooks.on_post_tool_use_failure
-            answer = await call_hook(self, hook, "postToolUseFailure", failure_input, self.call.id)
-            context = text_of(answer.output, "additional_context")
-            if context is not None:
+            failure = await call_hook(self, hook, POST_TOOL_USE_FAILURE, failure_input, self.call.id)
+            context = failure.output.additional_context
+            if context:
                 self.guidance.append(
                     f'Tool "{self.name}" failed. Additional guidance from postToolUseFailure hooks:\n{context}'
                 )
 
-    def _take_modified(self, output: Any) -> None:
-        if output.get("modified_result") is not None:
-            self.result = to_result(output["modified_result"])
-        context = text_of(output, "additional_context")
-        if context is not None and self.result is not None:
+    def _take_modified(self, output: PostToolUseOutput) -> None:
+        if output.modified_result is not None:
+            self.result = to_result(output.modified_result)
+        context = output.additional_context
+        if context and self.result is not None:
             how = "succeeded" if self.result.result_type == "success" else "failed"
             text = (
                 f"{self.result.text_result_for_llm}\n\n"

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Awaitable, Callable
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import outcome
 
@@ -40,9 +40,10 @@ class ReplyWaiter(Waiter):
         if seconds is not None:
             actor.host.timers.start(seconds, self)
         try:
-            if self.caller is None:
-                return cast("Reply", await self.wait())
-            return cast("Reply", await wait_leaving_slots(self.caller, self.wait))
+            reply: Reply = await (
+                self.wait() if self.caller is None else wait_leaving_slots(self.caller, self.wait)
+            )
+            return reply
         finally:
             if seconds is not None:
                 actor.host.timers.stop(seconds, self)

@@ -113,7 +113,7 @@ class Context(msgspec.Struct, frozen=True, gc=False):
         """
         if self.batch is not None:
             raise ContextError("a request was asked for while tool calls of the last answer have no outcome")
-        return self.messages
+        return Messages(self.preamble, self.shared, self.length)
 
     def visible(self) -> tuple[Message, ...]:
         """Return what there is to see now, an open batch and its results so far included."""
@@ -191,7 +191,10 @@ def _with_modified_arguments(
     message: AssistantMessage, results: tuple[ToolExecutionComplete | None, ...]
 ) -> AssistantMessage:
     """What a hook put in the place of the model's arguments is what the model reads back."""
-    if not any(r is not None and r.modified_arguments is not None for r in results):
+    for result in results:
+        if result is not None and result.modified_arguments is not None:
+            break
+    else:
         return message
     calls = tuple(
         call

@@ -29,6 +29,9 @@ class CallState(Protocol):
         self, question: str, choices: Any, allow_freeform: bool, seconds: float | None
     ) -> UserInputResponse: ...
 
+    @property
+    def idempotency_key(self) -> str: ...
+
 
 @attrs.define(eq=False)
 class ToolInvocation:
@@ -47,9 +50,6 @@ class ToolInvocation:
     arguments_json: str
     """The arguments as the model wrote them, or as a hook changed them."""
 
-    idempotency_key: str
-    """The same for every run of this call, also after a crash. Give it to services that can deduplicate."""
-
     _call: CallState = attrs.field(alias="call", repr=False)
     _arguments: dict[str, Any] | None = attrs.field(default=None, init=False, repr=False)
 
@@ -59,6 +59,11 @@ class ToolInvocation:
         if self._arguments is None:
             self._arguments = ANY_OBJECT.decode(mended(self.arguments_json))
         return self._arguments
+
+    @property
+    def idempotency_key(self) -> str:
+        """The same for every run of this call, also after a crash. Give it to services that can deduplicate."""
+        return self._call.idempotency_key
 
     @property
     def cancelled(self) -> bool:

@@ -181,7 +181,8 @@ def _close(actor: SessionActor, turn: Turn, batch: Batch) -> None:
                 actor.emit(UserMessage, encodable(text), turn.turn_id, None, "hook")
     turns.end_step(actor, turn)
     turn.batch = None
-    turn.failed_batches = count_failed(turn.failed_batches, _outcomes(batch))
+    outcomes = [call.outcome for call in batch.calls if call.outcome is not None]
+    turn.failed_batches = count_failed(turn.failed_batches, outcomes)
     reason = after_batch(
         stopping=turn.cause is not None,
         clear_committed=cleared,
@@ -198,10 +199,6 @@ def _close(actor: SessionActor, turn: Turn, batch: Batch) -> None:
         turns.end_turn(actor, turn, reason, content=content)
     else:
         turns.go_on(actor, turn)
-
-
-def _outcomes(batch: Batch) -> list[Outcome]:
-    return [call.outcome for call in batch.calls if call.outcome is not None]
 
 
 def cancel_open(actor: SessionActor, batch: Batch, cause: str, spare: Any = ()) -> None:

@@ -405,7 +405,8 @@ def _result(
         failed = TurnFailed(f"the model gave no answer: {error}", session_id=actor.id, turn_id=turn.turn_id)
         failed.__cause__ = error
         return outcome.Error(failed)
-    return outcome.Value(Reply(turn.records[-1].content, reason.value, tuple(turn.records)))
+    last = turn.records[-1]
+    return outcome.Value(Reply(last.content, last.reason, tuple(turn.records)))
 
 
 Turn.slot_granted = slot_granted

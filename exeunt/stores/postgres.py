@@ -62,6 +62,8 @@ class PostgresStore:
     made anew at the next call; nothing waits for the server for longer than `postgres_connections` says.
     """
 
+    truncated_bytes = 0
+
     def __init__(self, url: str) -> None:
         """Name the database as libpq does; nothing is opened. Raises `InvalidConfiguration`."""
         try:

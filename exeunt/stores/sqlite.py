@@ -4,6 +4,7 @@ Write-ahead log, one writer. With `synchronous="full"` a commit survives the los
 survives the end of the process at any instant, and the last commits may be lost with the machine.
 """
 
+import logging
 import os
 import sqlite3
 import threading
@@ -14,8 +15,11 @@ from pathlib import Path
 from exeunt.actors.errors import InvalidConfiguration, JournalError
 from exeunt.stores.paging import page_after, place_of
 from exeunt.stores.sqlite_schema import migrate, owner_is_exeunt
+from exeunt.stores.sqlite_wal import torn_bytes
 from exeunt.stores.sqlite_writing import write_rows
 from exeunt.supervisor.journal.store import Row, StoreDamaged, StoredSession, StoreUnavailable
+
+logger = logging.getLogger(__name__)
 
 BUSY_SECONDS = 5.0
 """How long SQLite itself waits for another process that holds the file, before the journal tries again later."""
@@ -40,6 +44,7 @@ class SqliteStore:
             raise InvalidConfiguration(f"synchronous is 'full' or 'normal', not {synchronous!r:.40}")
         self.path = Path(path)
         self.name = f"sqlite:{self.path}"
+        self.truncated_bytes = 0
         self._synchronous = synchronous.lower()
         self._writer: sqlite3.Connection | None = None
         self._writing = threading.Lock()
@@ -51,6 +56,7 @@ class SqliteStore:
         """Open the file, make or migrate its tables, check what all sessions share.
 
         The slices of a session are checked when they are read: damage to one is no reason to refuse the others.
+        A commit that was cut off half-way was never acknowledged: its bytes are dropped, counted and logged.
         Raises `StoreUnavailable`, `StoreDamaged`, or `JournalError` for a file that is no journal.
         """
         self._make_private()
@@ -92,11 +98,29 @@ class SqliteStore:
         connection.execute(f"PRAGMA synchronous={self._synchronous}")
         # Who deletes a conversation wants it gone, not merely unlisted.
         connection.execute("PRAGMA secure_delete=ON")
+        self._look_for_torn_tail(connection)
         migrate(connection, self.name)
         (verdict,) = connection.execute("PRAGMA quick_check(sessions)").fetchone()
         if verdict != "ok":
             raise StoreDamaged(
                 f"{self.name} is damaged: {verdict}; `exeunt sessions repair` keeps what is whole"
+            )
+
+    def _look_for_torn_tail(self, connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA busy_timeout=0")
+        try:
+            self.truncated_bytes = torn_bytes(connection, self.path)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise
+            # Another process is writing: it was first to open the file, and has looked.
+        finally:
+            connection.execute(f"PRAGMA busy_timeout={BUSY_SECONDS * 1000:.0f}")
+        if self.truncated_bytes:
+            logger.warning(
+                "%s: the last write was cut off, and %d bytes of it were dropped; it had not been acknowledged",
+                self.name,
+                self.truncated_bytes,
             )
 
     def close(self) -> None:

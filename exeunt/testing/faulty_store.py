@@ -17,6 +17,7 @@ class MemoryStore:
     """A database in memory, that keeps the rules of one. It survives the journals that use it."""
 
     name = "memory store"
+    truncated_bytes = 0
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -136,6 +137,11 @@ class FaultyStore:
         self._unheard = False
         self._may_go_on = threading.Event()
         self._may_go_on.set()
+
+    @property
+    def truncated_bytes(self) -> int:
+        """What the store below found."""
+        return self.inner.truncated_bytes
 
     # --- Commands --------------------------------------------------------------------------------------------
 

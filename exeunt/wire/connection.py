@@ -69,8 +69,8 @@ class Connection:
         """Whose client it is; `None` until it has shown its token."""
         self.attached: dict[str, Served] = {}
         """The sessions that it is attached to."""
-        self.foreground: str | None = None
-        """The session that its user looks at, as it says."""
+        self.carries_requests = False
+        """Whether it sends the requests to models of its sessions."""
         self.closed_because = ""
         self._stream = stream
         self._hurry = _quick_acknowledgement(stream)
@@ -127,6 +127,7 @@ class Connection:
             for served in list(self.attached.values()):
                 leaving.forsake(self.hub, served, self)
             self.attached.clear()
+            self.hub.break_off(self)
             self.server.ended(self)
             with trio.CancelScope(shield=True, deadline=trio.current_time() + LAST_WORDS):
                 await trio.aclose_forcefully(self._stream)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from exeunt.wire.messages import answers as an
 from exeunt.wire.messages import events as ev
 from exeunt.wire.messages import history as hi
+from exeunt.wire.messages import inference as inf
 from exeunt.wire.messages import server as sv
 from exeunt.wire.messages import sessions as se
 from exeunt.wire.messages import settings as st
@@ -13,6 +14,7 @@ from exeunt.wire.method import Method
 from exeunt.wire.methods import (
     answers,
     history,
+    inference,
     library,
     log,
     metadata,
@@ -32,6 +34,9 @@ METHODS: Mapping[str, Method] = {
     "auth.getStatus": Method(server.auth_status, sv.Nothing),
     "models.list": Method(server.list_models, sv.Nothing),
     "tools.list": Method(server.list_tools, sv.Anything),
+    "llmInference.setProvider": Method(inference.set_provider, sv.Nothing),
+    "llmInference.httpResponseStart": Method(inference.response_start, inf.ResponseStart),
+    "llmInference.httpResponseChunk": Method(inference.response_chunk, inf.ResponseChunk, hot=True),
     "runtime.shutdown": Method(server.shut_down, sv.Nothing),
     # Sessions
     "session.create": Method(sessions.create, se.SessionConfig, hot=True),
@@ -58,6 +63,8 @@ METHODS: Mapping[str, Method] = {
     ),
     # The context
     "session.history.clearContext": Method(history.clear_context, hi.ClearContext, hot=True),
+    "session.history.cancelBackgroundCompaction": Method(history.nothing_to_cancel, se.OneSession),
+    "session.history.abortManualCompaction": Method(history.nothing_to_abort, se.OneSession),
     "session.history.truncate": Method(history.truncate, hi.Truncate),
     # Messages that wait
     "session.queue.pendingItems": Method(queue.items, se.OneSession),
@@ -106,12 +113,14 @@ METHODS: Mapping[str, Method] = {
     "session.commands.list": Method(user.list_commands, se.OneSession),
     "session.commands.execute": Method(user.execute, ui.ExecuteCommand),
     "session.commands.invoke": Method(user.invoke, ui.InvokeCommand),
+    "session.commands.respondToQueuedCommand": Method(user.queued_command_done, ui.QueuedCommandAnswer),
     "session.commands.handlePendingCommand": Method(user.command_done, ui.CommandAnswer),
     # What is known of a session
     "session.metadata.snapshot": Method(metadata.snapshot, se.OneSession),
     "session.metadata.isProcessing": Method(metadata.is_processing, se.OneSession),
     "session.metadata.activity": Method(metadata.activity, se.OneSession),
-    "session.metadata.getContextHeaviestMessages": Method(metadata.heaviest_messages, se.OneSession),
+    "session.metadata.contextInfo": Method(metadata.context_info, st.ContextInfo),
+    "session.metadata.getContextHeaviestMessages": Method(metadata.heaviest_messages, st.HeaviestMessages),
     "session.metadata.recomputeContextTokens": Method(metadata.recompute_tokens, se.OneSession),
     "session.metadata.setWorkingDirectory": Method(metadata.set_working_directory, st.SetWorkingDirectory),
     "session.metadata.recordContextChange": Method(metadata.record_context, st.RecordContext),

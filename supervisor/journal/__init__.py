@@ -1,7 +1,7 @@
 """Where the logs of sessions live.
 
 Read `protocol` (what the host needs), `memory` (a journal without a disk), `store` (what a database must do),
-`log`, `slices` and `durable` (a journal over a store: writer thread, group commit, bounds), `fork`.
+`log`, `slices`, `durable` (a journal over a store: bounds and waiting) and `writer` (its thread: group commit), `fork`.
 """
 
 from exeunt.supervisor.journal.fork import fork_log

@@ -1,15 +1,11 @@
-"""A journal over a database: one writer thread, group commit, bounds.
+"""A journal over a database: bounds, waiting, and the journal's side of it. `writer` has the thread that writes.
 
 A log collects the events of handler runs until somebody needs them durable, or for 5 ms; then they go to the writer
-as one slice. The writer takes what has come in meanwhile, from all sessions, writes it in one transaction, and tells
-the loop. So the number of commits follows the speed of the disk, not the number of sessions.
+as one slice.
 """
 
 import contextlib
 import logging
-import queue
-import threading
-import time
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -28,21 +24,17 @@ from exeunt.actors.errors import (
 )
 from exeunt.actors.events import Event
 from exeunt.actors.events.codec import Data
-from exeunt.actors.text import cause_of
 from exeunt.supervisor.journal.log import DurableLog
 from exeunt.supervisor.journal.protocol import Page, SessionMetadata
 from exeunt.supervisor.journal.reader import load_state, read_events
-from exeunt.supervisor.journal.slices import Slices, batches, rows, seal
-from exeunt.supervisor.journal.store import Row, Store, StoredSession, StoreUnavailable
+from exeunt.supervisor.journal.slices import Slices
+from exeunt.supervisor.journal.store import Store, StoredSession, StoreUnavailable
+from exeunt.supervisor.journal.writer import Writer
 
 logger = logging.getLogger("exeunt.supervisor")
 
 FLUSH_EVERY = 0.005
 """Seconds that an event may wait for company when nobody needs it durable. A commit to disk takes about as long."""
-
-FIRST_RETRY, LONGEST_RETRY = 0.05, 2.0
-"""Seconds between attempts to write while the database is unavailable: soon enough to catch a lock that is let go,
-rare enough not to load a server that is coming up."""
 
 READERS = 4
 """Threads that read logs at once. Reading is rare: resumes, and subscribers that ask for the past."""
@@ -63,13 +55,8 @@ class JournalStatistics:
     written_events: int
     failures: int
     """Attempts to write that found the database unavailable."""
-
-
-@attrs.frozen
-class _Snapshot:
-    session_id: str
-    seq: int
-    data: bytes
+    truncated_bytes: int
+    """Bytes of a write that had been cut off half-way, and were dropped when the database was opened."""
 
 
 class DurableJournal:
@@ -79,25 +66,19 @@ class DurableJournal:
         self._store = store
         self._bound = bound
         self._dirty: list[DurableLog] = []
-        self._queue: queue.SimpleQueue[Slices | _Snapshot | None] = queue.SimpleQueue()
+        self._writer = Writer(store, self)
         self._pending = 0
         self._available = True
-        self._stopping = threading.Event()
         self._wake = trio.Event()
         self._hurry = trio.Event()
         self._room = trio.Event()
         self._readers = trio.CapacityLimiter(READERS)
-        self._token: trio.lowlevel.TrioToken | None = None
         self._busy: dict[str, DurableLog] = {}
         """Logs that have events which are not durable."""
         self._new: weakref.WeakValueDictionary[str, DurableLog] = weakref.WeakValueDictionary()
         """Logs that were created and have no durable event: the database does not know them yet."""
         self.closed = False
         """Whether `run` has ended: nothing more is taken."""
-        self._gave_up: StoreUnavailable | None = None
-        """Why the writer could not write everything before its end."""
-        self._given_up = 0
-        """How many events that were."""
         self._commits = 0
         self._written = 0
         self._failures = 0
@@ -111,32 +92,23 @@ class DurableJournal:
 
         Raises `JournalError` when the store cannot be opened.
         """
-        self._token = trio.lowlevel.current_trio_token()
-        self._stopping.clear()
-        self._gave_up = None
         self._available = True
         self.closed = False
-        writer = trio.CapacityLimiter(1)
         try:
             await trio.to_thread.run_sync(self._store.open)
             async with trio.open_nursery() as nursery:
-                # A thread that writes cannot be cancelled: the nursery waits until it has read the end mark.
-                nursery.start_soon(self._run_writer, writer, name="exeunt journal writer")
+                # It ends when it has read the end mark, not before: the nursery waits for it.
+                nursery.start_soon(self._writer.run, name="exeunt journal writer")
                 task_status.started(self)
                 try:
                     await self._flush_for_ever()
                 finally:
                     self._flush_all()
                     self.closed = True
-                    self._stopping.set()
-                    self._queue.put(None)
+                    self._writer.end()
         finally:
             with trio.CancelScope(shield=True):
                 await trio.to_thread.run_sync(self._store.close)
-
-    async def _run_writer(self, limiter: trio.CapacityLimiter) -> None:
-        with trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(self._write_for_ever, limiter=limiter)
 
     async def _flush_for_ever(self) -> None:
         while True:
@@ -180,9 +152,12 @@ class DurableJournal:
         dirty, self._dirty = self._dirty, []
         slices = [(log, events) for log in dirty if (events := log.take())]
         if slices:
-            self._queue.put(slices)
+            self._writer.write(slices)
 
-    def _committed(self, batch: Slices, seconds: float) -> None:
+    # --- What the writer reports, in the loop ----------------------------------------------------------------
+
+    def committed(self, batch: Slices, seconds: float) -> None:
+        """What is not fenced of *batch* is durable."""
         if not self._available:
             logger.warning("the journal %s is back", self._store.name)
         self._available = True
@@ -196,18 +171,18 @@ class DurableJournal:
             else:
                 self._new.pop(log.session_id, None)
                 log.written(written[-1].seq)
-        self._settled(batch)
+        self.settled(batch)
 
-    def _refused(self, log: DurableLog, events: list[Event], error: JournalError) -> None:
+    def refused(self, log: DurableLog, events: list[Event], error: JournalError) -> None:
         """What the writer was given for *log* will never be written, for a reason that is no other host."""
         self._end(log, lambda: type(error)(str(error)))
-        self._settled([(log, events)])
+        self.settled([(log, events)])
 
     def _end(self, log: DurableLog, ending: Callable[[], ExeuntError]) -> None:
         self._new.pop(log.session_id, None)
         self._pending -= log.end(ending)
 
-    def _settled(self, batch: Slices) -> None:
+    def settled(self, batch: Slices) -> None:
         """*batch* is off the writer's hands: make room."""
         for log, events in batch:
             self._pending -= len(events)
@@ -217,7 +192,8 @@ class DurableJournal:
             self._room.set()
             self._room = trio.Event()
 
-    def _failed(self, error: StoreUnavailable) -> None:
+    def failed(self, error: StoreUnavailable) -> None:
+        """The database is away; the writer tries again."""
         self._failures += 1
         if self._available:
             logger.error(
@@ -226,106 +202,6 @@ class DurableJournal:
                 error,
             )
         self._available = False
-
-    # --- The writer's thread ---------------------------------------------------------------------------------
-
-    def _write_for_ever(self) -> None:
-        go_on = True
-        while go_on:
-            slices, go_on = self._next_slices()
-            for batch in batches(slices) if slices else ():
-                self._write(batch)
-        if self._given_up:
-            logger.critical("%d events could not be written to %s", self._given_up, self._store.name)
-            self._given_up = 0
-
-    def _next_slices(self) -> tuple[Slices, bool]:
-        """Wait for work and take all that there is; say whether more may come."""
-        item = self._queue.get()
-        slices: Slices = []
-        while True:
-            if item is None:
-                if self._stopping.is_set():
-                    return slices, False
-            elif isinstance(item, _Snapshot):
-                self._write_snapshot(item)
-            else:
-                slices.extend(item)
-            try:
-                item = self._queue.get_nowait()
-            except queue.Empty:
-                return slices, True
-
-    def _write_snapshot(self, snapshot: _Snapshot) -> None:
-        if self._gave_up is not None:
-            return
-        try:
-            self._store.write_snapshot(snapshot.session_id, snapshot.seq, seal(snapshot.data))
-        except JournalError as error:
-            logger.warning("the snapshot of session %s was not kept: %s", snapshot.session_id, error)
-
-    def _write(self, batch: Slices) -> None:
-        """Write one batch: until it is durable, or the journal ends without its database."""
-        if self._gave_up is not None:
-            self._give_up(batch, self._gave_up)
-            return
-        fenced = [(log, events) for log, events in batch if log.fenced]
-        if fenced:
-            self._tell(self._settled, fenced)
-            batch = [(log, events) for log, events in batch if not log.fenced]
-            if not batch:
-                return
-        delay = FIRST_RETRY
-        encoded: list[Row] | None = None
-        while True:
-            began = time.perf_counter()
-            try:
-                if encoded is None:
-                    encoded = [row for log, events in batch for row in rows(log, events)]
-                lost = frozenset(self._store.write(encoded))
-            except StoreUnavailable as error:
-                self._tell(self._failed, error)
-                if self._stopping.is_set():
-                    self._give_up(batch, error)
-                    return
-                self._stopping.wait(delay)
-                delay = min(LONGEST_RETRY, delay * 2)
-            except Exception as error:  # noqa: BLE001 - damage, or a bug: of one session, and others must go on
-                self._write_each(batch, error)
-                return
-            else:
-                for log, _ in batch:
-                    if log.session_id in lost:
-                        log.fenced = True
-                self._tell(self._committed, batch, time.perf_counter() - began)
-                return
-
-    def _write_each(self, batch: Slices, error: Exception) -> None:
-        """Something in *batch* cannot be written: find it, and write the rest."""
-        if len(batch) > 1:
-            for part in batch:
-                self._write([part])
-            return
-        ((log, events),) = batch
-        log.fenced = True
-        text = f"the log of session {log.session_id} cannot be written: {cause_of(error)}"
-        logger.error("%s; %d events are lost", text, len(events))
-        self._tell(self._refused, log, events, JournalError(text))
-
-    def _give_up(self, batch: Slices, error: StoreUnavailable) -> None:
-        self._gave_up = error
-        text = f"the journal {self._store.name} ended while its database was unavailable: {error}"
-        for log, events in batch:
-            log.fenced = True
-            self._given_up += len(events)
-            self._tell(self._refused, log, events, JournalUnavailable(text))
-
-    def _tell(self, function: Callable[..., None], *arguments: object) -> None:
-        assert self._token is not None
-        try:
-            self._token.run_sync_soon(function, *arguments)
-        except trio.RunFinishedError:
-            logger.warning("the journal %s wrote after the end of its loop", self._store.name)
 
     # --- Journal ---------------------------------------------------------------------------------------------
 
@@ -410,7 +286,7 @@ class DurableJournal:
 
     def keep_snapshot(self, session_id: str, seq: int, data: bytes) -> None:
         """Let the writer keep a snapshot, behind what it has to write."""
-        self._queue.put(_Snapshot(session_id, seq, data))
+        self._writer.write_snapshot(session_id, seq, data)
 
     async def delete(self, session_id: str) -> None:
         """Forget a session. What was appended before is deleted too. Raises `SessionNotFound`, `JournalError`.
@@ -452,6 +328,7 @@ class DurableJournal:
             commits=self._commits,
             written_events=self._written,
             failures=self._failures,
+            truncated_bytes=self._store.truncated_bytes,
         )
 
     async def _find(self, session_id: str) -> StoredSession | None:

@@ -49,6 +49,11 @@ class Store(Protocol):
     name: str
     """For messages: the kind and place of the database, without secrets."""
 
+    @property
+    def truncated_bytes(self) -> int:
+        """Bytes of a write that was cut off half-way, found and dropped by `open`. Servers see to that themselves."""
+        ...
+
     def open(self) -> None:
         """Connect, create or migrate the schema, check the integrity. Raises `JournalError`."""
         ...

@@ -262,8 +262,8 @@ async def test_invalid_arguments_are_not_asked_for(autojump_clock: MockClock) ->
         ("ask", 1, "success"),
         ("deny", 0, "denied"),
         (None, 1, "success"),
-        ("perhaps", 1, "success"),
-        (True, 1, "success"),
+        ("perhaps", 0, "denied"),
+        (True, 0, "denied"),
     ],
 )
 async def test_the_pre_hook_decides_whether_somebody_is_asked(

@@ -75,7 +75,7 @@ async def test_a_failure_hook_cannot_make_a_success(autojump_clock: MockClock) -
 
     def forgive(hook_input: Any, invocation: Any) -> dict[str, Any]:
         seen.append(hook_input.error)
-        return {"modified_result": ToolResult("forgiven"), "additional_context": "Try 42."}
+        return {"modified_result": ToolResult("forgiven")}
 
     model = ScriptedModel([call("submit", answer=41), "I see."])
     async with checked_host() as host:
@@ -85,9 +85,9 @@ async def test_a_failure_hook_cannot_make_a_success(autojump_clock: MockClock) -
         assert reply.reason == "completed"
         assert seen == ["ValueError: 41 is wrong"]
         assert await outcomes(session) == [("submit", "failure")]
-        assert model.requests[1].contents[-1] == (
-            'Tool "submit" failed. Additional guidance from postToolUseFailure hooks:\nTry 42.'
-        )
+        (end,) = await logged(session, HookEnd)
+        assert end.error is not None
+        assert "unknown field `modified_result`" in end.error
     model.verify()
 
 

@@ -15,6 +15,7 @@ from exeunt.actors.user_input import UserInputResponse
 class Call:
     def __init__(self) -> None:
         self.cancelled = False
+        self.idempotency_key = "key-1"
 
     async def ask_user(
         self, question: str, choices: Any, allow_freeform: bool, seconds: float | None
@@ -24,9 +25,7 @@ class Call:
 
 
 def invocation(arguments: str = "{}", call: Call | None = None) -> ToolInvocation:
-    return ToolInvocation(
-        cast("Any", "the session"), "s1", "call_1", "work", arguments, "key-1", call or Call()
-    )
+    return ToolInvocation(cast("Any", "the session"), "s1", "call_1", "work", arguments, call or Call())
 
 
 async def double(number: int) -> int:

@@ -16,12 +16,11 @@ from exeunt.actors.tools import InvalidArguments, Tool, ToolInvocation, tool
 
 class Idle:
     cancelled = False
+    idempotency_key = "key"
 
 
 def call_of(made: Tool[..., Any], arguments: str) -> ToolInvocation:
-    return ToolInvocation(
-        cast("Any", "session"), "s", "call_1", made.name, arguments, "key", cast("Any", Idle())
-    )
+    return ToolInvocation(cast("Any", "session"), "s", "call_1", made.name, arguments, cast("Any", Idle()))
 
 
 def run(made: Tool[..., Any], arguments: str) -> Any:

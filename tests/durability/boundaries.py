@@ -58,6 +58,10 @@ class BoundedStore:
         self._store = store
         self._boundaries = boundaries
 
+    @property
+    def truncated_bytes(self) -> int:
+        return self._store.truncated_bytes
+
     def open(self) -> None:
         self._store.open()
 

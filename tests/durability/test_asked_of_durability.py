@@ -157,21 +157,31 @@ async def test_s17_a_torn_tail(tmp_path: Path) -> None:
     log = (left / "journal.db-wal").read_bytes()
     places = {len(log) - back for back in range(OFFSETS // 2)}
     places |= {len(log) * number // (OFFSETS // 2) for number in range(OFFSETS // 2)}
-    found = {await _cut_off(tmp_path, left, log[:place], whole, slow) for place in sorted(places)}
+    ends: dict[int, set[int]] = {}
+    for place in sorted(places):
+        events, torn = await _cut_off(tmp_path, left, log[:place], whole, slow)
+        ends.setdefault(place - torn, set()).add(events)
+    # What was dropped is what stood behind the last whole commit: it alone decides what comes back.
+    assert len(ends) < len(places)
+    assert all(len(events) == 1 for events in ends.values())
     # From nothing at all to everything, and steps between.
+    found = {number for events in ends.values() for number in events}
     assert min(found) == 0
     assert max(found) == len(whole)
     assert len(found) > len(TEXTS)
 
 
-async def _cut_off(folder: Path, left: Path, log: bytes, whole: Sequence[Event], slow: Tool[..., Any]) -> int:
-    """Take the session up from a file whose end is missing; return how many events it had."""
+async def _cut_off(
+    folder: Path, left: Path, log: bytes, whole: Sequence[Event], slow: Tool[..., Any]
+) -> tuple[int, int]:
+    """Take the session up from a file whose end is missing; return how many events it had, and the torn bytes."""
     torn = folder / "torn"
     shutil.copytree(left, torn)
     (torn / "journal.db-wal").write_bytes(log)
     (torn / "journal.db-shm").unlink(missing_ok=True)
     model = ScriptedModel([], default=say("well"))
     async with checked(SqliteStore(torn / "journal.db")) as host:
+        dropped: int = host.journal.statistics().truncated_bytes
         try:
             session = await resume(host, model, slow, read)
         except SessionNotFound:
@@ -184,7 +194,7 @@ async def _cut_off(folder: Path, left: Path, log: bytes, whole: Sequence[Event],
         assert database.execute("PRAGMA integrity_check").fetchone() == ("ok",)
     database.close()
     shutil.rmtree(torn)
-    return before
+    return before, dropped
 
 
 async def _came_back(session: Session, whole: Sequence[Event]) -> int:

@@ -12,7 +12,7 @@ from exeunt.actors.events import Event
 from exeunt.actors.events.codec import SliceDecoder, encode_slice
 from exeunt.actors.state import SessionState
 from exeunt.actors.state.snapshot import dump, load
-from exeunt.actors.turn import actor as actors
+from exeunt.actors.turn import outbox
 from exeunt.supervisor.journal.slices import unseal
 from exeunt.testing import ScriptedModel, call, crash_session, fail, say
 from exeunt.testing.faulty_store import MemoryStore
@@ -90,7 +90,7 @@ class KeepingStore(MemoryStore):
 
 async def test_every_snapshot_of_a_session_is_its_log_up_to_there(monkeypatch: pytest.MonkeyPatch) -> None:
     """A session that does a bit of everything, with a snapshot after each handler run."""
-    monkeypatch.setattr(actors, "SNAPSHOT_EVERY", 1)
+    monkeypatch.setattr(outbox, "SNAPSHOT_EVERY", 1)
     store = KeepingStore()
 
     async def steering(invocation: Any) -> str:
@@ -136,7 +136,7 @@ async def test_every_snapshot_of_a_session_is_its_log_up_to_there(monkeypatch: p
 async def test_a_session_is_taken_up_from_its_snapshot_and_knows_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(actors, "SNAPSHOT_EVERY", 7)
+    monkeypatch.setattr(outbox, "SNAPSHOT_EVERY", 7)
     store = MemoryStore()
     async with doomed(store) as host:
         session = await create(host, ScriptedModel([], default=say("hi")), read)

@@ -13,6 +13,7 @@ import pytest
 from exeunt.actors.errors import InvalidConfiguration, JournalError
 from exeunt.stores.sqlite import SqliteStore
 from exeunt.stores.sqlite_schema import APPLICATION_ID, SCHEMA
+from exeunt.stores.sqlite_wal import HEADER_SIZE
 from exeunt.supervisor.journal import StoreDamaged, StoreUnavailable
 from exeunt.testing.journal_events import same, some_events
 from tests.stores.sqlite_support import Logs, fill, live_copy, page_size, read, write
@@ -60,6 +61,7 @@ def test_a_write_ahead_log_cut_anywhere_loses_only_the_commits_behind_the_cut(tm
     store.open()
     events = some_events("hamlet", 12, text="x" * 200)
     wal = tmp_path / "whole.db-wal"
+    tables = wal.stat().st_size
     ends: list[int] = []
     for event in events:
         write(store, "hamlet", [event])
@@ -75,6 +77,8 @@ def test_a_write_ahead_log_cut_anywhere_loses_only_the_commits_behind_the_cut(tm
         again = SqliteStore(path)
         again.open()
         survivors = sum(end <= cut for end in ends)
+        whole = max(end for end in (0, HEADER_SIZE, tables, *ends) if end <= cut)
+        assert again.truncated_bytes == cut - whole
         assert same(read(again, "hamlet"), events[:survivors]), f"the log was cut at {cut}"
         assert write(again, "hamlet", some_events("hamlet", survivors + 1, first_seq=survivors + 1)) == []
         again.close()

@@ -222,15 +222,17 @@ async def test_a_failure_further_up_the_chain_takes_over_the_recovery(autojump_c
         assert stage.log.count("+b") == 1
 
 
+async def slow(*, task_status: "trio.TaskStatus[None]") -> None:
+    """A child that takes 4 s to start."""
+    await trio.sleep(4)
+    task_status.started()
+    await trio.sleep_forever()
+
+
 async def test_failures_that_wait_for_a_start_to_finish_are_cured_by_one_recovery(
     autojump_clock: MockClock,
 ) -> None:
     stage = Stage()
-
-    async def slow(*, task_status: "trio.TaskStatus[None]") -> None:
-        await trio.sleep(4)
-        task_status.started()
-        await trio.sleep_forever()
 
     async with (
         open_supervisor(stage.cast("abc"), strategy="rest_for_one", backoff=PLAIN) as supervisor,
@@ -252,11 +254,6 @@ async def test_siblings_are_restarted_even_if_the_failed_child_is_stopped_before
     autojump_clock: MockClock,
 ) -> None:
     stage = Stage()
-
-    async def slow(*, task_status: "trio.TaskStatus[None]") -> None:
-        await trio.sleep(4)
-        task_status.started()
-        await trio.sleep_forever()
 
     async with (
         open_supervisor(stage.cast("abc"), strategy="one_for_all", backoff=PLAIN) as supervisor,

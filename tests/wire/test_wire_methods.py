@@ -127,7 +127,7 @@ async def test_a_registry_of_providers_gives_the_session_its_model(autojump_cloc
             providers=[{"name": "new", "baseUrl": "https://new.example/v1"}],
             models=[{"id": "m", "provider": "new"}],
         )
-        assert added == {"models": [{"id": "new/m"}]}
+        assert added == {"models": [{"id": "new/m", "name": "m"}]}
         with pytest.raises(WireFailure, match="unknown provider 'nobody'"):
             await client.call(
                 "session.provider.add", sessionId="s", models=[{"id": "m", "provider": "nobody"}]
@@ -172,7 +172,7 @@ async def test_mode_and_name_are_kept_and_told(autojump_clock: MockClock) -> Non
             "applied": False
         }
         await client.call("session.name.set", sessionId="s", name=" Our plan ")
-        with pytest.raises(WireFailure, match="must not be empty"):
+        with pytest.raises(WireFailure, match="not only white space"):
             await client.call("session.name.set", sessionId="s", name="  ")
         listed = (await client.call("session.list"))["sessions"]
         assert listed[0]["name"] == "Our plan"

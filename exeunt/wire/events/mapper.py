@@ -55,6 +55,7 @@ class EventMapper:
     __slots__ = (
         "approvals",
         "calls",
+        "effort",
         "extra",
         "last_id",
         "message_id",
@@ -67,6 +68,7 @@ class EventMapper:
         "turn_began",
         "usage",
         "wants_own",
+        "was_active",
         "working_directory",
     )
 
@@ -92,6 +94,10 @@ class EventMapper:
         self.usage = NO_CALLS
         self.wants_own = False
         """Whether anybody has asked for events that the protocol does not have."""
+        self.effort: str | None = None
+        """How much the model is to think, where the session was made with that."""
+        self.was_active = False
+        """Whether the session is in memory already when it is taken up."""
         self.extra = 0
         """Events that stand for no event of the log."""
 

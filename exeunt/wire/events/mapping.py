@@ -39,7 +39,7 @@ OUTSIDE = frozenset(
 def _start(mapper: EventMapper, event: core.SessionStart) -> Mapped:
     mapper.model = mapper.model or event.model
     mapper.started = event.time
-    data = {
+    data: dict[str, Any] = {
         "sessionId": event.session_id,
         "version": EVENT_FORMAT,
         "producer": "exeunt",
@@ -50,6 +50,8 @@ def _start(mapper: EventMapper, event: core.SessionStart) -> Mapped:
         "remoteSteerable": False,
         "alreadyInUse": False,
     }
+    if mapper.effort is not None:
+        data["reasoningEffort"] = mapper.effort
     return mapper.persisted(event, data)
 
 
@@ -61,7 +63,7 @@ def _resume(mapper: EventMapper, event: core.SessionResume) -> Mapped:
         "context": {"cwd": mapper.working_directory},
         "remoteSteerable": False,
         "alreadyInUse": False,
-        "sessionWasActive": False,
+        "sessionWasActive": mapper.was_active,
         "continuePendingWork": event.continue_pending_work,
     }
     return mapper.persisted(event, data)
@@ -115,7 +117,7 @@ def _model_change(mapper: EventMapper, event: core.SessionModelChange) -> Mapped
     data = {"newModel": event.new_model}
     if event.previous_model:
         data["previousModel"] = event.previous_model
-    if event.reasoning_effort:
+    if event.reasoning_effort is not None:
         data["reasoningEffort"] = event.reasoning_effort
     return mapper.persisted(event, data)
 
@@ -222,8 +224,6 @@ def _abort(mapper: EventMapper, event: core.Abort) -> Mapped:
     }
     if calls:
         about |= {"toolCallIds": list(calls), "toolNames": list(calls.values()), "safeToolNames": []}
-    else:
-        about["cancelPhase"] = "pre_first_token" if mapper.pieces is None else "mid_stream"
     (wire,) = mapper.persisted(event, {"reason": reason})
     return (wire, mapper.beside(event, "agent.interrupted", about))
 

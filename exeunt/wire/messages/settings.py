@@ -127,3 +127,21 @@ class RecordContext:
 
     sessionId: str
     context: dict[str, Any]
+
+
+@attrs.frozen(kw_only=True)
+class ContextInfo:
+    """The limits of a model, against which the context is held."""
+
+    sessionId: str
+    promptTokenLimit: int
+    outputTokenLimit: int
+    selectedModel: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class HeaviestMessages:
+    """How many messages to list."""
+
+    sessionId: str
+    limit: int | None = None

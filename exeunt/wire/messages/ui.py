@@ -58,3 +58,12 @@ class QueueItem:
 
     sessionId: str
     id: str
+
+
+@attrs.frozen(kw_only=True)
+class QueuedCommandAnswer:
+    """What became of a command that was queued."""
+
+    sessionId: str
+    requestId: str
+    result: dict[str, Any]

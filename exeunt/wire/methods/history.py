@@ -6,9 +6,10 @@ from typing import Any
 import msgspec
 
 from exeunt.actors.errors import EmptySeedPrompt, NoToolCallInFlight
-from exeunt.actors.events import Event
+from exeunt.actors.events import Event, SessionStart, SystemMessage, TurnEnd, UserMessage
 from exeunt.wire.connection import Connection
 from exeunt.wire.messages.history import ClearContext, Truncate
+from exeunt.wire.messages.sessions import OneSession
 from exeunt.wire.rpc import FAILED, RpcError
 
 NOT_A_TEXT = "missing or non-string parameter 'prompt'"
@@ -47,28 +48,35 @@ async def clear_context(connection: Connection, params: ClearContext) -> dict[st
     return {"messagesCleared": cleared.messages_cleared}
 
 
-def _before(events: Sequence[Event], event_id: str) -> str:
-    """Return the last event before this one at which no turn was under way, and no message waited for one.
+async def truncate(connection: Connection, params: Truncate) -> dict[str, Any]:
+    """Go back to the conversation as it was after an event; of a message that began a turn, to before it."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    event_id = _before_turn(await served.handle.get_events(), params.eventId)
+    event = await served.handle.history.truncate(event_id)
+    told = served.history(await served.handle.get_events())
+    served.chain_behind(told[-1].id if told else None)
+    return {"eventsRemoved": event.events_removed, "checkpointCleanupFailed": False}
 
-    Clients name an event to be removed, mostly a user's message; the host names the last one that stays.
-    """
-    last = event_id
-    inside = False
+
+def _before_turn(events: Sequence[Event], event_id: str) -> str:
+    """Return the last event at which the session rested before the turn that *event_id* began; else that event."""
+    rest = ""
     for event in events:
         if event.id == event_id:
-            return last
-        if event.type == "user.message":
-            inside = True
-        elif event.type == "turn.end":
-            inside = False
-        if not inside and not event.type.startswith("message."):
-            last = event.id
+            begins = isinstance(event, UserMessage) and event.delivery in ("idle", "queued", "seed")
+            return rest if begins and rest else event_id
+        if isinstance(event, TurnEnd | SystemMessage | SessionStart):
+            rest = event.id
     return event_id
 
 
-async def truncate(connection: Connection, params: Truncate) -> dict[str, Any]:
-    """Take an event and all that came after it out of the conversation; with it goes the turn that it is in."""
-    served = connection.hub.find(connection.owner, params.sessionId)
-    last = _before(await served.handle.get_events(), params.eventId)
-    event = await served.handle.history.truncate(last)
-    return {"eventsRemoved": event.events_removed, "checkpointCleanupFailed": False}
+def nothing_to_cancel(connection: Connection, params: OneSession) -> dict[str, Any]:
+    """Say that no compaction runs: there is none."""
+    connection.hub.find(connection.owner, params.sessionId)
+    return {"cancelled": False}
+
+
+def nothing_to_abort(connection: Connection, params: OneSession) -> dict[str, Any]:
+    """The same, in the words of another method."""
+    connection.hub.find(connection.owner, params.sessionId)
+    return {"aborted": False}

@@ -53,7 +53,7 @@ async def read(connection: Connection, params: ReadLog) -> dict[str, Any]:
 async def _whole(connection: Connection, served: Served) -> list[WireEvent]:
     async with connection.hub.histories:
         await connection.room()
-        return served.history(await served.handle.get_events())
+        return served.history(await served.handle.get_events(), moments=True)
 
 
 def _place(events: list[WireEvent], cursor: str | None, backward: bool) -> int | None:

@@ -7,7 +7,8 @@ import attrs
 from exeunt.wire.connection import Connection
 from exeunt.wire.events.clock import iso
 from exeunt.wire.messages.sessions import OneSession
-from exeunt.wire.messages.settings import RecordContext, SetWorkingDirectory
+from exeunt.wire.messages.settings import ContextInfo, HeaviestMessages, RecordContext, SetWorkingDirectory
+from exeunt.wire.rpc import encode
 from exeunt.wire.serving.served import Served
 
 CHARACTERS_A_TOKEN = 4
@@ -51,7 +52,7 @@ def _at_work(served: Served) -> bool:
     return served.handle.statistics().phase != "idle"
 
 
-def heaviest_messages(connection: Connection, params: OneSession) -> dict[str, Any]:
+def heaviest_messages(connection: Connection, params: HeaviestMessages) -> dict[str, Any]:
     """List the messages of the context, the longest first."""
     served = connection.hub.find(connection.owner, params.sessionId)
     found = [
@@ -65,7 +66,8 @@ def heaviest_messages(connection: Connection, params: OneSession) -> dict[str, A
         if message.role not in ("system", "developer")
     ]
     found.sort(key=lambda item: -int(str(item["tokens"])))
-    return {"totalTokens": sum(int(str(item["tokens"])) for item in found), "messages": found[:MOST_MESSAGES]}
+    most = MOST_MESSAGES if params.limit is None else max(0, min(params.limit, MOST_MESSAGES))
+    return {"totalTokens": sum(int(str(item["tokens"])) for item in found), "messages": found[:most]}
 
 
 MOST_MESSAGES = 50
@@ -75,6 +77,16 @@ MOST_MESSAGES = 50
 def recompute_tokens(connection: Connection, params: OneSession) -> dict[str, Any]:
     """Estimate the tokens of the context."""
     served = connection.hub.find(connection.owner, params.sessionId)
+    system, conversation = _tokens(served)
+    return {
+        "totalTokens": system + conversation,
+        "messagesTokenCount": conversation,
+        "systemTokenCount": system,
+    }
+
+
+def _tokens(served: Served) -> tuple[int, int]:
+    """Estimate the tokens of the system and developer messages, and of the conversation."""
     system = conversation = 0
     for message in served.handle.history.messages():
         tokens = len(message.content) // CHARACTERS_A_TOKEN
@@ -82,10 +94,33 @@ def recompute_tokens(connection: Connection, params: OneSession) -> dict[str, An
             system += tokens
         else:
             conversation += tokens
+    return system, conversation
+
+
+def _tool_tokens(connection: Connection, served: Served) -> int:
+    actor = connection.hub.host.find(served.session_id)
+    definitions = () if actor is None else actor.options.tools.definitions
+    return len(encode(definitions)) // CHARACTERS_A_TOKEN
+
+
+def context_info(connection: Connection, params: ContextInfo) -> dict[str, Any]:
+    """Estimate what the context takes of the limit that the client names."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    system, conversation = _tokens(served)
+    tools = _tool_tokens(connection, served)
     return {
-        "totalTokens": system + conversation,
-        "messagesTokenCount": conversation,
-        "systemTokenCount": system,
+        "contextInfo": {
+            "modelName": params.selectedModel or served.model,
+            "systemTokens": system,
+            "conversationTokens": conversation,
+            "toolDefinitionsTokens": tools,
+            "mcpToolsTokens": 0,
+            "totalTokens": system + conversation + tools,
+            "promptTokenLimit": params.promptTokenLimit,
+            "compactionThreshold": params.promptTokenLimit,
+            "limit": params.promptTokenLimit + params.outputTokenLimit,
+            "bufferTokens": params.outputTokenLimit,
+        }
     }
 
 

@@ -134,16 +134,13 @@ async def _history(connection: Connection, session_id: str) -> dict[str, Any]:
 
 
 def get_foreground(connection: Connection, params: Nothing) -> dict[str, Any]:
-    """Say which session the client has in the foreground."""
-    return {} if connection.foreground is None else {"sessionId": connection.foreground}
+    """Say which session is in the foreground: none, since a server has no screen."""
+    return {}
 
 
 def set_foreground(connection: Connection, params: SetForeground) -> dict[str, Any]:
-    """Note which session the client has in the foreground."""
-    if params.sessionId is not None:
-        connection.hub.find(connection.owner, params.sessionId)
-    connection.foreground = params.sessionId
-    return {"success": True}
+    """Refuse it: a server has no screen."""
+    return {"success": False, "error": "there is no foreground: this is a server, not a TUI with a server"}
 
 
 async def suspend(connection: Connection, params: OneSession) -> None:

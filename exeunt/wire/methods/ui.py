@@ -7,6 +7,7 @@ import trio
 from exeunt.wire.connection import Connection
 from exeunt.wire.messages import ui
 from exeunt.wire.messages.sessions import OneSession
+from exeunt.wire.messages.ui import QueuedCommandAnswer
 from exeunt.wire.rpc import FAILED, RpcError
 from exeunt.wire.serving.client import Client
 from exeunt.wire.serving.pending import Pending
@@ -99,6 +100,12 @@ def command_done(connection: Connection, params: ui.CommandAnswer) -> dict[str, 
     if pending is None or not pending.may_answer(served.clients.get(connection)):
         return {"success": False}
     return {"success": pending.answer(params.error)}
+
+
+def queued_command_done(connection: Connection, params: QueuedCommandAnswer) -> dict[str, Any]:
+    """Say that nobody waits for it: commands are not queued here."""
+    connection.hub.find(connection.owner, params.sessionId)
+    return {"success": False}
 
 
 def _pending(served: Served, request_id: str) -> Pending | None:

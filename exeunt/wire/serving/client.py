@@ -15,6 +15,11 @@ class Peer(Protocol):
         """For log lines."""
         ...
 
+    @property
+    def carries_requests(self) -> bool:
+        """Whether it sends the requests to models of its sessions."""
+        ...
+
     def post(self, body: bytes, *, droppable: bool = False) -> None:
         """Send a body, some time later. Never waits."""
         ...

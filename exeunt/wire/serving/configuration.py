@@ -54,7 +54,7 @@ def options_for(served: "Served", handlers: Handlers) -> tuple[str, SessionOptio
     """Return the name of the model, and the options. Raises `InvalidConfiguration`."""
     config = served.config
     attached = list(served.clients.values())
-    name, model = handlers.models.choose(config)
+    name, model = handlers.models.choose(served)
     asks = any(client.config.requestPermission for client in attached)
     hooked = any(client.config.hooks for client in attached)
     agent = _agent(config)

@@ -4,11 +4,11 @@ import logging
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import trio
 
-from exeunt.actors.errors import ExeuntError, SessionNotFound
+from exeunt.actors.errors import ClientGone, ClientRefused, ExeuntError, SessionNotFound
 from exeunt.actors.events import Event
 from exeunt.actors.hooks import HookInvocation
 from exeunt.actors.outcomes import ToolResult
@@ -19,6 +19,8 @@ from exeunt.host import SessionHost
 from exeunt.wire.events.clock import iso
 from exeunt.wire.options import WireOptions
 from exeunt.wire.rpc import FAILED, RpcError
+from exeunt.wire.serving.carrying import Exchange
+from exeunt.wire.serving.client import Peer
 from exeunt.wire.serving.configuration import Handlers
 from exeunt.wire.serving.hooks import hooks_of
 from exeunt.wire.serving.models import DefaultProvider, Models
@@ -40,6 +42,8 @@ class Hub:
         self.working_directory = str(Path.cwd())
         self.tools = ToolFactory(self._call_tool, options.tool_timeout)
         self.sessions: dict[str, Served] = {}
+        self.exchanges: dict[str, tuple[Peer, Exchange]] = {}
+        """Requests to models that clients send."""
         self.histories = trio.CapacityLimiter(HISTORIES_AT_ONCE)
         """For who reads a whole log: it is long, and long in many answers at once is too much."""
         self.handlers = Handlers(
@@ -68,6 +72,25 @@ class Hub:
 
     async def _ask_user(self, request: UserInputRequest, invocation: HookInvocation) -> Any:
         return await self.served(invocation.session_id).asking.ask_user(request)
+
+    async def token(self, provider: str, session_id: str) -> str:
+        """Ask a client for a provider's token. Raises `ClientGone`, `ClientRefused`."""
+        for client in self.served(session_id).clients.values():
+            given = [client.config.provider, *(client.config.providers or ())]
+            if any(one is not None and one.hasBearerTokenProvider for one in given):
+                params = {"sessionId": session_id, "providerName": provider}
+                answer: Any = await client.peer.ask("providerToken.getToken", params)
+                token = cast("dict[str, Any]", answer).get("token") if isinstance(answer, dict) else None
+                if not isinstance(token, str) or not token:
+                    raise ClientRefused("the client answered without a token")
+                return token
+        raise ClientGone("the client that gets the tokens has disconnected")
+
+    def break_off(self, peer: Peer) -> None:
+        """End the requests to models that a client was sending, which has disconnected."""
+        for sender, exchange in list(self.exchanges.values()):
+            if sender is peer:
+                exchange.add(b"", True, "it has disconnected")
 
     def served(self, session_id: str) -> Served:
         """Return a session that calls us. Raises `SessionNotFound`."""

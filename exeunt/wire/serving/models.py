@@ -1,7 +1,8 @@
 """The models of sessions: what the client says of its provider, or the server's own."""
 
 from collections.abc import Mapping
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import attrs
 import trio
@@ -9,8 +10,18 @@ import trio
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.models import ModelClient
 from exeunt.models import model_from_provider
+from exeunt.models.http.urls import parse_endpoint
 from exeunt.models.openai.listing import model_names
-from exeunt.wire.messages.sessions import ProviderConfig, SessionConfig
+from exeunt.models.openai.model import DEFAULT_BASE_URL, OpenAIModel
+from exeunt.wire.messages.sessions import ProviderConfig
+from exeunt.wire.serving.carrying import Carrier
+from exeunt.wire.serving.tokens import WithToken
+
+if TYPE_CHECKING:
+    from exeunt.wire.serving.served import Served
+
+CARRIED = "https://api.githubcopilot.com"
+"""Where requests go that a client sends, and that name no other place: what the client's handler expects."""
 
 
 @attrs.frozen(kw_only=True)
@@ -44,22 +55,23 @@ class Models:
             raise InvalidConfiguration("Not authenticated. Please authenticate first.")
         return await model_names(default.provider)
 
-    def choose(self, config: SessionConfig) -> tuple[str, ModelClient]:
+    def choose(self, served: "Served") -> tuple[str, ModelClient]:
         """Return the name of the session's model and its client. Raises `InvalidConfiguration`."""
+        config = served.config
         if config.models:
-            return self._registered(config)
+            return self._registered(served)
         if config.provider is not None:
             name = config.provider.modelId or config.model or self.default.model
             if name is None:
                 raise InvalidConfiguration("a session with a provider of its own must name its model")
             shown = config.model or name
-            return shown, self._client(config.provider.wireModel or name, config.provider, config)
-        return self._default(config)
+            return shown, self._client(served, config.provider.wireModel or name, config.provider)
+        return self._default(served)
 
-    def _registered(self, config: SessionConfig) -> tuple[str, ModelClient]:
+    def _registered(self, served: "Served") -> tuple[str, ModelClient]:
+        config = served.config
         providers = {provider.name: provider for provider in config.providers or ()}
-        models = config.models or []
-        for model in models:
+        for model in config.models or ():
             shown = f"{model.provider}/{model.id}"
             if config.model in (None, model.id, shown):
                 provider = providers.get(model.provider)
@@ -67,29 +79,28 @@ class Models:
                     raise InvalidConfiguration(
                         f"model {model.id!r} names the provider {model.provider!r}, which is not among `providers`"
                     )
-                return config.model or shown, self._client(model.wireModel or model.id, provider, config)
-        return self._default(config)
+                return config.model or shown, self._client(served, model.wireModel or model.id, provider)
+        return self._default(served)
 
-    def _default(self, config: SessionConfig) -> tuple[str, ModelClient]:
-        default = self.default
+    def _default(self, served: "Served") -> tuple[str, ModelClient]:
+        default, config = self.default, served.config
         name = config.model or default.model
         if default.client is not None:
             return name or str(getattr(default.client, "model", "")), default.client
-        if default.provider is None:
-            raise InvalidConfiguration(
-                "no model provider: give the session one (`provider`), or start the server with --provider or "
-                "EXEUNT_PROVIDER_BASE_URL"
-            )
+        provider = default.provider
+        if provider is None:
+            if served.carrier is None:
+                raise InvalidConfiguration(
+                    "no model provider: give the session one (`provider`), or start the server with --provider or "
+                    "EXEUNT_PROVIDER_BASE_URL"
+                )
+            # The client that sends the requests knows where they go.
+            provider = {"type": "openai", "base_url": CARRIED}
         if name is None:
             raise InvalidConfiguration("no model: name one for the session, or start the server with --model")
-        return name, model_from_provider(name, _with_effort(default.provider, config))
+        return name, self._made(served, name, provider)
 
-    @staticmethod
-    def _client(name: str, provider: ProviderConfig, config: SessionConfig) -> ModelClient:
-        if provider.hasBearerTokenProvider:
-            raise InvalidConfiguration(
-                "provider: tokens by callback are not served; give apiKey, bearerToken or headers"
-            )
+    def _client(self, served: "Served", name: str, provider: ProviderConfig) -> ModelClient:
         if provider.wireApi not in (None, "completions"):
             raise InvalidConfiguration(
                 f"provider: wireApi {provider.wireApi!r} is not served; 'completions' is"
@@ -102,11 +113,25 @@ class Models:
             wanted["api_key"] = key
         if provider.headers:
             wanted["headers"] = provider.headers
-        return model_from_provider(name, _with_effort(wanted, config))
+        if not provider.hasBearerTokenProvider:
+            return self._made(served, name, wanted)
+        self._made(served, name, wanted)  # what is wrong with the rest is said now
+        return WithToken(
+            name,
+            partial(served.hub.token, provider.name or "default"),
+            lambda token: self._made(served, name, {**wanted, "api_key": token}),
+        )
 
-
-def _with_effort(provider: Mapping[str, Any], config: SessionConfig) -> Mapping[str, Any]:
-    if config.reasoningEffort is None:
-        return provider
-    options = {**provider.get("options", {}), "reasoning_effort": config.reasoningEffort}
-    return {**provider, "options": options}
+    def _made(self, served: "Served", name: str, provider: Mapping[str, Any]) -> ModelClient:
+        config = served.config
+        if config.reasoningEffort is not None:
+            options = {**provider.get("options", {}), "reasoning_effort": config.reasoningEffort}
+            provider = {**provider, "options": options}
+        peer = served.carrier
+        if peer is None or provider["type"] != "openai":
+            return model_from_provider(name, provider)
+        origin, _ = parse_endpoint(provider.get("base_url") or DEFAULT_BASE_URL, "")
+        carrier: Any = Carrier(served.hub, peer, served.session_id, origin)
+        return OpenAIModel(
+            name, **{key: value for key, value in provider.items() if key != "type"}, http=carrier
+        )

@@ -6,7 +6,7 @@ from uuid import uuid4
 import trio
 
 from exeunt.actors.errors import InvalidConfiguration, SessionNotFound, UnknownEvent
-from exeunt.actors.events import Event, SessionResume
+from exeunt.actors.events import Event
 from exeunt.actors.events.envelope import seq_in
 from exeunt.actors.state import SessionState
 from exeunt.actors.turn import birth
@@ -39,8 +39,8 @@ async def create(hub: Hub, peer: Peer, tenant: str, config: SessionConfig) -> Cl
         return client
     served = Served(hub, session_id, tenant, config)
     served.clients[peer] = client
-    served.first_model, options = served.options()
-    served.model = served.first_model
+    name, options = served.options()
+    served.began_with(name)
     hub.sessions[session_id] = served
     try:
         hub.host.metrics.register_tools(options.tools.names)
@@ -138,9 +138,7 @@ async def _attach(hub: Hub, served: Served, client: Client) -> None:
         await served.handle.abort(queued="keep")
     if client.config.suppressResumeEvent:
         return
-    actor = hub.host.find(served.session_id)
-    if actor is not None:
-        actor.record(SessionResume, actor.state.seq, bool(client.config.continuePendingWork))
+    served.taken_up_while_active(bool(client.config.continuePendingWork))
 
 
 async def reconfigure(hub: Hub, served: Served) -> None:

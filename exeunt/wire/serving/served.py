@@ -6,7 +6,7 @@ from uuid import uuid4
 
 import trio
 
-from exeunt.actors.events import Event, SessionIdle, SessionShutdown
+from exeunt.actors.events import Event, SessionIdle, SessionResume, SessionShutdown, SessionTruncated
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.session import Session
 from exeunt.wire.events.clock import iso
@@ -103,6 +103,11 @@ class Served:
         return self._mapper.last_id
 
     @property
+    def carrier(self) -> Peer | None:
+        """The client that sends the session's requests to models, where one does."""
+        return next((peer for peer in self.clients if peer.carries_requests), None)
+
+    @property
     def elicits(self) -> bool:
         """Whether any client can show a form to a person."""
         return any(client.config.requestElicitation for client in self.clients.values())
@@ -131,6 +136,11 @@ class Served:
     def started(self) -> float:
         """When the session began; seconds since the epoch."""
         return self._mapper.started
+
+    def began_with(self, model: str) -> None:
+        """Note with which model the session is made here."""
+        self.first_model = self._mapper.model = model
+        self._mapper.effort = self.config.reasoningEffort
 
     @property
     def handle(self) -> Session:
@@ -255,11 +265,32 @@ class Served:
         """Note whether any client has asked for events that the protocol does not have."""
         self._mapper.wants_own = any(client.interests for client in self.clients.values())
 
-    def history(self, events: Sequence[Event]) -> list[WireEvent]:
-        """Return a whole log as clients see it."""
+    def history(self, events: Sequence[Event], *, moments: bool = False) -> list[WireEvent]:
+        """Return a whole log as clients see it; with *moments*, also what it holds and they think of as ephemeral."""
         mapper = EventMapper(self.session_id, self.working_directory)
-        mapper.model = self.first_model
-        return [wire for event in events for wire in mapper.map(event) if not wire.ephemeral]
+        mapper.model, mapper.effort = self.first_model, self._mapper.effort
+        told: list[tuple[int, WireEvent]] = []
+        for event in events:
+            if type(event) is SessionTruncated:
+                # The log keeps what is behind the place to which the session went back; clients do not see it.
+                told = [entry for entry in told if entry[0] <= event.to_seq]
+                mapper.last_id = told[-1][1].id if told else None
+            for wire in mapper.map(event):
+                if not wire.ephemeral or (moments and wire.id == event.id):
+                    told.append((event.seq, wire))
+        return [wire for _, wire in told]
+
+    def chain_behind(self, event_id: str | None) -> None:
+        """Go on behind another event than the last: the session went back."""
+        self._mapper.last_id = event_id
+
+    def taken_up_while_active(self, continue_pending_work: bool) -> None:
+        """Log that a client has taken the session up, which was in memory."""
+        actor = self.hub.host.find(self.session_id)
+        if actor is not None:
+            self._mapper.was_active = True
+            actor.record(SessionResume, actor.state.seq, continue_pending_work)
+            self._mapper.was_active = False
 
     def _idle(self) -> None:
         if self.clients:
