@@ -224,6 +224,8 @@ def _abort(mapper: EventMapper, event: core.Abort) -> Mapped:
     }
     if calls:
         about |= {"toolCallIds": list(calls), "toolNames": list(calls.values()), "safeToolNames": []}
+    else:
+        about["cancelPhase"] = "pre_first_token" if mapper.pieces is None else "mid_stream"
     (wire,) = mapper.persisted(event, {"reason": reason})
     return (wire, mapper.beside(event, "agent.interrupted", about))
 
