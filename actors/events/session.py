@@ -115,8 +115,8 @@ class SessionModelChange(Event, frozen=True, gc=False, tag="session.model_change
     type: ClassVar[str] = "session.model_change"
     new_model: str
     previous_model: str = ""
-    reasoning_effort: str | None = None
-    """How much it is to think, where that was said."""
+    reasoning_effort: str = ""
+    """How much the model is to think; empty: as it does by itself."""
 
 
 class SessionModeChanged(Event, frozen=True, gc=False, tag="session.mode_changed"):

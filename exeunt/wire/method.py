@@ -9,7 +9,7 @@ import cattrs
 import cattrs.v
 import msgspec
 
-from exeunt.wire.rpc import FAILED, INVALID_PARAMS, RpcError
+from exeunt.wire.rpc import FAILED, INVALID_PARAMS, NULL, RpcError
 
 MOST_PROBLEMS = 5
 """Wrong fields that a client is told of at once."""
@@ -48,7 +48,9 @@ class Method:
 
     def read(self, name: str, params: msgspec.Raw) -> Any:
         """Return the parameters. Raises `RpcError`."""
-        text = bytes(params) or b"{}"
+        text = bytes(params)
+        if text in (b"", NULL):
+            text = b"{}"
         try:
             if self.hot:
                 return _decoder(self.params).decode(text)

@@ -23,7 +23,11 @@ async def test_a_session_is_truncated_and_forked(autojump_clock: MockClock) -> N
         second = client.events("user.message")[1]["id"]
         back = await client.call("session.history.truncate", sessionId="s", eventId=second)
         assert back["eventsRemoved"] > 0
-        assert client.events("session.snapshot_rewind")[0]["data"]["upToEventId"] == first_end
+        assert client.events("session.snapshot_rewind")[0]["data"]["upToEventId"] == second
+        kept = (await client.call("session.getMessages", sessionId="s"))["events"]
+        assert [event["data"]["content"] for event in kept if event["type"] == "user.message"] == [
+            "message 1"
+        ]
         await client.say("message 3")
         await client.event("session.idle", 3)
         assert [m.content for m in model.requests[-1].messages] == ["message 1", "one", "message 3"]

@@ -172,7 +172,7 @@ async def test_mode_and_name_are_kept_and_told(autojump_clock: MockClock) -> Non
             "applied": False
         }
         await client.call("session.name.set", sessionId="s", name=" Our plan ")
-        with pytest.raises(WireFailure, match="not only white space"):
+        with pytest.raises(WireFailure, match="must not be empty"):
             await client.call("session.name.set", sessionId="s", name="  ")
         listed = (await client.call("session.list"))["sessions"]
         assert listed[0]["name"] == "Our plan"

@@ -54,6 +54,7 @@ class EventMapper:
 
     __slots__ = (
         "approvals",
+        "away",
         "calls",
         "effort",
         "extra",
@@ -98,6 +99,8 @@ class EventMapper:
         """How much the model is to think, where the session was made with that."""
         self.was_active = False
         """Whether the session is in memory already when it is taken up."""
+        self.away: str | None = None
+        """The event before which the session goes back, as a client has named it."""
         self.extra = 0
         """Events that stand for no event of the log."""
 

@@ -108,7 +108,7 @@ def _cleared(mapper: EventMapper, event: core.ContextCleared) -> Mapped:
 
 
 def _truncated(mapper: EventMapper, event: core.SessionTruncated) -> Mapped:
-    data = {"upToEventId": event.event_id, "eventsRemoved": event.events_removed}
+    data = {"upToEventId": mapper.away or event.event_id, "eventsRemoved": event.events_removed}
     return (mapper.ephemeral(event, data, "session.snapshot_rewind"),)
 
 
@@ -117,7 +117,7 @@ def _model_change(mapper: EventMapper, event: core.SessionModelChange) -> Mapped
     data = {"newModel": event.new_model}
     if event.previous_model:
         data["previousModel"] = event.previous_model
-    if event.reasoning_effort is not None:
+    if event.reasoning_effort:
         data["reasoningEffort"] = event.reasoning_effort
     return mapper.persisted(event, data)
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from exeunt.actors.errors import EmptySeedPrompt, NoToolCallInFlight
-from exeunt.actors.events import Event, SessionStart, SystemMessage, TurnEnd, UserMessage
+from exeunt.actors.events import Event
 from exeunt.wire.connection import Connection
 from exeunt.wire.messages.history import ClearContext, Truncate
 from exeunt.wire.messages.sessions import OneSession
@@ -48,26 +48,37 @@ async def clear_context(connection: Connection, params: ClearContext) -> dict[st
     return {"messagesCleared": cleared.messages_cleared}
 
 
+def _before(events: Sequence[Event], event_id: str) -> str:
+    """Return the last event before this one at which no turn was under way, and no message waited for one.
+
+    Clients name an event to be removed, mostly a user's message; the host names the last one that stays.
+    """
+    last = event_id
+    inside = False
+    for event in events:
+        if event.id == event_id:
+            return last
+        if event.type == "user.message":
+            inside = True
+        elif event.type == "turn.end":
+            inside = False
+        if not inside and not event.type.startswith("message."):
+            last = event.id
+    return event_id
+
+
 async def truncate(connection: Connection, params: Truncate) -> dict[str, Any]:
-    """Go back to the conversation as it was after an event; of a message that began a turn, to before it."""
+    """Take an event and all that came after it out of the conversation; with it goes the turn that it is in."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    event_id = _before_turn(await served.handle.get_events(), params.eventId)
-    event = await served.handle.history.truncate(event_id)
+    last = _before(await served.handle.get_events(), params.eventId)
+    served.going_back_before(params.eventId)
+    try:
+        event = await served.handle.history.truncate(last)
+    finally:
+        served.going_back_before(None)
     told = served.history(await served.handle.get_events())
     served.chain_behind(told[-1].id if told else None)
     return {"eventsRemoved": event.events_removed, "checkpointCleanupFailed": False}
-
-
-def _before_turn(events: Sequence[Event], event_id: str) -> str:
-    """Return the last event at which the session rested before the turn that *event_id* began; else that event."""
-    rest = ""
-    for event in events:
-        if event.id == event_id:
-            begins = isinstance(event, UserMessage) and event.delivery in ("idle", "queued", "seed")
-            return rest if begins and rest else event_id
-        if isinstance(event, TurnEnd | SystemMessage | SessionStart):
-            rest = event.id
-    return event_id
 
 
 def nothing_to_cancel(connection: Connection, params: OneSession) -> dict[str, Any]:

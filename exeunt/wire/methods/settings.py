@@ -39,7 +39,7 @@ async def switch_model(connection: Connection, params: se.SwitchModel) -> dict[s
     if not params.modelId.strip():
         raise RpcError(FAILED, "a model must be named")
     await _change(connection, served, model=params.modelId, reasoningEffort=params.reasoningEffort)
-    served.record(SessionModelChange, served.model, before, params.reasoningEffort)
+    served.record(SessionModelChange, served.model, before, served.config.reasoningEffort or "")
     return {"modelId": served.model, "deferred": False, "modelState": _model_state(served)}
 
 
@@ -123,10 +123,10 @@ def set_name_if_none(connection: Connection, params: se.SetAutoName) -> dict[str
 
 def _name(served: Served, name: str) -> None:
     title = name.strip()
-    if not title or len(title) > LONGEST_NAME:
-        raise RpcError(
-            FAILED, f"a name is not empty, not only white space, and has at most {LONGEST_NAME} characters"
-        )
+    if not title:
+        raise RpcError(FAILED, "a session's name must not be empty, nor only white space")
+    if len(title) > LONGEST_NAME:
+        raise RpcError(FAILED, f"a session's name has at most {LONGEST_NAME} characters, not {len(title)}")
     served.record(SessionTitleChanged, title)
     served.lifecycle("session.updated")
 

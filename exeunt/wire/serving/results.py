@@ -20,8 +20,8 @@ def result_from(result: Any, error: str | None, tool_name: str, arguments_json: 
 
     An error that is not empty wins; its words stay with the client, which may have put anything into them, such as
     a path or a key: neither the model nor the log gets them. A handler that has something to say to the model
-    answers with a result of the kind `failure`. A kind of result that the protocol does not know is a success, as
-    with the runtime that the clients were made for.
+    answers with a result of the kind `failure`. A kind of result that the protocol does not know is a success, as with
+    the runtime that the clients were made for.
     """
     if error:
         text = (

@@ -280,6 +280,10 @@ class Served:
                     told.append((event.seq, wire))
         return [wire for _, wire in told]
 
+    def going_back_before(self, event_id: str | None) -> None:
+        """Note which event a client wants to be away, while that is being done."""
+        self._mapper.away = event_id
+
     def chain_behind(self, event_id: str | None) -> None:
         """Go on behind another event than the last: the session went back."""
         self._mapper.last_id = event_id
