@@ -241,6 +241,33 @@ class LocalModelUnavailable(ExeuntError):
         """The last words of the model server, where it ran: at most 4 KiB."""
 
 
+# --- Embedding in other hosts --------------------------------------------------------------------------------
+
+
+class HostLoopClosed(ExeuntError, RuntimeError):
+    """The event loop, or the thread, that the host lived in has ended without closing the host."""
+
+
+class WrongEventLoop(ExeuntError, RuntimeError):
+    """A handle was used in another thread or event loop than the one in which its host was opened."""
+
+
+class HostForked(ExeuntError, RuntimeError):
+    """The host was opened before this process was forked: its loop and its threads are in the parent only."""
+
+
+class TrioAlreadyRunning(ExeuntError, RuntimeError):
+    """A host cannot be embedded here, since trio runs in this thread already, for somebody else."""
+
+
+class WouldBlockHost(ExeuntError, RuntimeError):
+    """A call that blocks its thread was made in the host's own thread, which would have to answer it."""
+
+
+class HandlerCancelled(ExeuntError):
+    """What a handler was doing was cancelled: its coroutine by somebody else than the session, or its call."""
+
+
 # --- Journal, events, supervision --------------------------------------------------------------------------
 
 

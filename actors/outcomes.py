@@ -62,6 +62,15 @@ class TurnEndReason(enum.StrEnum):
     """The actor or the process ended under it."""
 
 
+HandoffAction = Literal["reminded", "forced", "refused", "summary_failed", "sent", "received"]
+"""A step of a handoff. Closed."""
+
+HandoffTrigger = Literal["tool", "messages", "tokens", "share"]
+"""What brings a handoff about: a tool that the model called, or a mark that the context has passed. Closed."""
+
+HANDOFF_ACTIONS: tuple[str, ...] = get_args(HandoffAction)
+HANDOFF_TRIGGERS: tuple[str, ...] = get_args(HandoffTrigger)
+
 REFUSALS = frozenset({Outcome.DENIED, Outcome.REJECTED})
 """Outcomes that say nothing about the model's skill: they do not count towards the limit of failed batches."""
 

@@ -85,9 +85,9 @@ def answer_of_handler(answer: Any) -> PermissionDecision | LeavePending:
 
     Raises as `to_decision`.
     """
-    if leaves_pending(answer):
-        return LeavePending()
-    return to_decision(answer)
+    if isinstance(answer, PermissionDecision):
+        return answer
+    return LeavePending() if leaves_pending(answer) else to_decision(answer)
 
 
 def leaves_pending(answer: Any) -> bool:

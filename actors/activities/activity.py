@@ -32,6 +32,8 @@ class Activity(ABC):
     """Why it was cancelled: `timeout`, `aborted`, `stopped`, `siblings`, `interrupted`."""
     done: bool = False
     """Whether its result is decided. What its task still does is stale."""
+    followers: set[trio.CancelScope] | None = None
+    """What else is to be cancelled with it: waits of its handler that another task makes for it."""
     _limit: float = 0.0
 
     def __init__(self, actor: SessionActor) -> None:
@@ -81,6 +83,17 @@ class Activity(ABC):
         self._limit = seconds
         timers.start(seconds, self)
 
+    def follow(self, scope: trio.CancelScope) -> None:
+        """Cancel *scope* too when this is cancelled, until `unfollow`."""
+        if self.followers is None:
+            self.followers = set()
+        self.followers.add(scope)
+
+    def unfollow(self, scope: trio.CancelScope) -> None:
+        """Undo a `follow`."""
+        if self.followers is not None:
+            self.followers.discard(scope)
+
     def cancel(self, cause: str) -> None:
         """End it. It is fenced if it has not come back after the grace. The first cause stands."""
         if self.cause is None and not self.done:
@@ -88,6 +101,8 @@ class Activity(ABC):
             self._arm(GRACE)
             if self.scope is not None:
                 self.scope.cancel()
+            for scope in self.followers or ():
+                scope.cancel()
 
     def fence(self) -> None:
         """Decide its result now, without its task."""

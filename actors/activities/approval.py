@@ -24,7 +24,6 @@ from exeunt.actors.turn.requests import OpenRequest
 
 if TYPE_CHECKING:
     from exeunt.actors.activities.tool_call import Call
-    from exeunt.actors.activities.waiting_call import WaitingCall
     from exeunt.actors.tools import Tool
 
 DENIED_TEXT = "Permission denied and could not request permission from user"
@@ -43,6 +42,8 @@ async def ask(call: "Call", tool: "Tool[..., Any]", *, forced: bool = False) -> 
     """
     actor = call.actor
     handler = actor.options.on_permission_request
+    if call.open_request is not None:
+        return await _wait_on(call, tool, call.open_request)
     if handler is None:
         return NO_HANDLER
     if not forced and actor.approved_tools is not None and tool.name in actor.approved_tools:
@@ -56,16 +57,17 @@ async def ask(call: "Call", tool: "Tool[..., Any]", *, forced: bool = False) -> 
     return await _decided(call, tool, handler, request)
 
 
-async def wait_on(call: "WaitingCall", tool: "Tool[..., Any]") -> CallEnd | None:
+async def _wait_on(call: "Call", tool: "Tool[..., Any]", request: OpenRequest) -> CallEnd | None:
     """Go on with the request of an earlier activation, under its id and with what is left of its time.
 
     Who was asked then is gone, so this activation's handler is asked; an answer from elsewhere may have come already.
     """
     actor = call.actor
-    request = call.open_request
+    # It is the call's only as long as it is open: they would hold each other for ever.
+    call.open_request = None
     call.stage = "approval"
     call.approval_seconds = request.seconds
-    call.limit(requests.time_left(actor, call.asked, request.seconds))
+    call.limit(requests.time_left(actor, request))
     handler = actor.options.on_permission_request
     approved = actor.approved_tools is not None and tool.name in actor.approved_tools
     if not request.resolved and (handler is None or tool.skip_permission or approved):
@@ -73,7 +75,7 @@ async def wait_on(call: "WaitingCall", tool: "Tool[..., Any]") -> CallEnd | None
         actor.put(requests.decide, request, UserNotAvailable() if unasked else ApproveOnce())
         if unasked:
             return NO_HANDLER
-        await _may_run(call)
+        await _until_safe(call)
         return None
     return await _decided(call, tool, handler, request)
 
@@ -99,7 +101,8 @@ async def _decided(
         return CallEnd(Outcome.REJECTED, text, text)
     if isinstance(decision, UserNotAvailable):
         return CallEnd(Outcome.DENIED, DENIED_TEXT, DENIED_TEXT)
-    await _may_run(call)
+    if actor.log.outlives_process:
+        await _until_safe(call)
     return None
 
 
@@ -140,7 +143,7 @@ async def first_answer(answering: Any, request: OpenRequest) -> Any:
     return LeavePending()
 
 
-async def _may_run(call: "Call") -> None:
+async def _until_safe(call: "Call") -> None:
     """Before the handler runs, the answer must be durable: else the call would wait, and run, once more.
 
     No time-out concerns it any more but the ones that follow.

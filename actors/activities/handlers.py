@@ -39,7 +39,7 @@ async def run(call: "Call", tool: "Tool[..., Any]", bound: Any) -> ToolResult:
         call.stage = "handler"
         call.limit(tool.timeout)
         invocation = ToolInvocation(
-            actor.handle(), actor.id, call.call.id, call.name, call.arguments_json, call
+            actor.id, call.call.id, call.name, call.arguments_json, call, session=actor.handle()
         )
         try:
             if tool.is_async:

@@ -67,6 +67,8 @@ class Call(Activity):
     """Whether it asked for a clear that was refused."""
     result: ToolResult | None = None
     """What the handler gave, once it has."""
+    open_request: OpenRequest | None = None
+    """The request for approval with which it waits on; the hook before it has seen the call already."""
     requests: dict[str, OpenRequest] | None = None
     """What it has asked people, by id, while somebody waits for the answer."""
     asked_before: list[str] = NOTHING
@@ -159,9 +161,10 @@ class Call(Activity):
     async def _pipeline(self, tool: Tool[..., Any]) -> CallEnd:
         options = self.actor.options
         bound = tool.bind(self.arguments_json)
-        must_ask = not (tool.skip_permission or options.on_permission_request is approve_all)
+        waits_on = self.open_request is not None
+        must_ask = waits_on or not (tool.skip_permission or options.on_permission_request is approve_all)
         forced = False
-        if options.hooks.on_pre_tool_use is not None:
+        if options.hooks.on_pre_tool_use is not None and not waits_on:
             verdict = await self._pre_hook(tool)
             if isinstance(verdict, CallEnd):
                 return verdict
@@ -174,11 +177,6 @@ class Call(Activity):
             refusal = await approval.ask(self, tool, forced=forced)
             if refusal is not None:
                 return refusal
-        return await self._run_handler(tool, bound)
-
-    async def _run_handler(self, tool: Tool[..., Any], bound: Any) -> CallEnd:
-        """Run the handler and the hooks after it."""
-        options = self.actor.options
         self.result = await handlers.run(self, tool, bound)
         if self.cause is not None:
             # The handler swallowed its cancellation: no hook need look at what it says.

@@ -1,13 +1,10 @@
 """A tool call that waited for an approval when its actor or its process ended, and waits on."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from exeunt.actors.activities import approval
-from exeunt.actors.activities.call_end import CallEnd
 from exeunt.actors.activities.tool_call import Call
 from exeunt.actors.events import PermissionRequested, ToolExecutionStart
 from exeunt.actors.models import ToolCall
-from exeunt.actors.tools import Tool
 from exeunt.actors.turn.requests import OpenRequest
 
 if TYPE_CHECKING:
@@ -30,7 +27,6 @@ class WaitingCall(Call):
     ) -> None:
         super().__init__(actor, turn, call, index, now)
         self.start = start
-        self.asked = asked
         self.arguments_json = asked.arguments_json
         if asked.arguments_json != call.arguments_json:
             self.modified_arguments = asked.arguments_json
@@ -42,10 +38,3 @@ class WaitingCall(Call):
             seconds = round(asked.deadline - asked.time, 3)
         self.open_request = OpenRequest(self, seconds, asked.request_id)
         self.requests = {asked.request_id: self.open_request}
-
-    async def _pipeline(self, tool: Tool[..., Any]) -> CallEnd:
-        bound = tool.bind(self.arguments_json)
-        refusal = await approval.wait_on(self, tool)
-        if refusal is not None:
-            return refusal
-        return await self._run_handler(tool, bound)

@@ -18,8 +18,10 @@ from exeunt.actors.errors import (
     NotInToolCall,
     ReplyTimeout,
     SessionNotConfigured,
+    SessionPassive,
 )
-from exeunt.actors.events import Event
+from exeunt.actors.events import Event, SessionHandoff
+from exeunt.actors.outcomes import HANDOFF_ACTIONS, HANDOFF_TRIGGERS, HandoffAction, HandoffTrigger
 from exeunt.actors.session.history import History
 from exeunt.actors.session.pending import PendingRequest, pending_requests
 from exeunt.actors.session.replies import AbortReceipt, Reply, ToolOutcome
@@ -35,6 +37,7 @@ from exeunt.actors.session.waiting import (
     wait_leaving_slots,
 )
 from exeunt.actors.state.session_state import Pending
+from exeunt.actors.text import encodable
 from exeunt.actors.turn import aborts, host_calls, requests, turns
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Waiter
@@ -270,6 +273,33 @@ class Session:
         else:
             act(actor)
         return cast("ToolOutcome", await wait_leaving_slots(caller, waiter.wait))
+
+    def record_handoff(
+        self,
+        action: HandoffAction,
+        *,
+        trigger: HandoffTrigger = "tool",
+        session_id: str | None = None,
+        message_id: str | None = None,
+        detail: str | None = None,
+    ) -> None:
+        """Log a step of a handoff as `session.handoff`; for policies of the host. It changes nothing else.
+
+        Raises `InvalidConfiguration`, `SessionClosed`, `SessionFailed`; `SessionPassive` when it is not in memory.
+        """
+        if action not in HANDOFF_ACTIONS or trigger not in HANDOFF_TRIGGERS:
+            raise InvalidConfiguration(
+                f"a handoff is one of {', '.join(HANDOFF_ACTIONS)}, triggered by one of {', '.join(HANDOFF_TRIGGERS)}; "
+                f"not {action!r:.40}, {trigger!r:.40}"
+            )
+        actor = self._actor
+        if actor.status in AWAY:
+            raise SessionPassive(
+                f"session {actor.id} has left memory; a message brings it back", session_id=actor.id
+            )
+        refuse_status(actor)
+        texts = [None if text is None else encodable(str(text)) for text in (session_id, message_id, detail)]
+        actor.record(SessionHandoff, action, trigger, actor.context.generation, *texts)
 
     def on(self, callback: Callable[[Event], object]) -> Callable[[], None]:
         """Call *callback*, synchronously, with every event from now on; return a function that ends that.

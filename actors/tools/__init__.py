@@ -10,12 +10,13 @@ from exeunt.actors.tools.arguments import BoundArguments, InvalidArguments
 from exeunt.actors.tools.ask_user import ask_user_tool
 from exeunt.actors.tools.decorator import tool
 from exeunt.actors.tools.definition import Tool
-from exeunt.actors.tools.invocation import CallState, ToolInvocation
+from exeunt.actors.tools.invocation import CallInvocation, CallState, ToolInvocation
 from exeunt.actors.tools.results import to_result
 from exeunt.actors.tools.toolset import ToolSet
 
 __all__ = [
     "BoundArguments",
+    "CallInvocation",
     "CallState",
     "InvalidArguments",
     "Tool",

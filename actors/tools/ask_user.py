@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Annotated, Any
 
 from exeunt.actors.errors import UserInputTimeout, UserInputUnavailable
+from exeunt.actors.marks import runs_on_trio
 from exeunt.actors.outcomes import ToolResult
 from exeunt.actors.tools.decorator import tool
 from exeunt.actors.tools.definition import Tool
@@ -27,6 +28,7 @@ def ask_user_tool(
     Raises `InvalidToolDefinition`.
     """
 
+    @runs_on_trio
     async def ask_user(
         question: Annotated[str, "What to ask, in one or two sentences."],
         choices: Annotated[Sequence[str] | None, "Answers to choose from."] = None,

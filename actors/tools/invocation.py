@@ -34,11 +34,8 @@ class CallState(Protocol):
 
 
 @attrs.define(eq=False)
-class ToolInvocation:
-    """One call of a tool, as its handler sees it. Annotate a parameter with this class to be given it."""
-
-    session: Session
-    """The session that the call belongs to. It serves the handler while its turn waits for the handler."""
+class CallInvocation:
+    """One call of a tool. Every kind of host has a subclass, which adds a session that can be used in it."""
 
     session_id: str
     tool_call_id: str
@@ -52,6 +49,10 @@ class ToolInvocation:
 
     _call: CallState = attrs.field(alias="call", repr=False)
     _arguments: dict[str, Any] | None = attrs.field(default=None, init=False, repr=False)
+
+    def told(self) -> tuple[str, str, str, str, CallState]:
+        """What an invocation of the same call is made of, for a host of another kind."""
+        return self.session_id, self.tool_call_id, self.tool_name, self.arguments_json, self._call
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -69,6 +70,14 @@ class ToolInvocation:
     def cancelled(self) -> bool:
         """Whether the call was cancelled or timed out. For synchronous handlers, which have to ask."""
         return self._call.cancelled
+
+
+@attrs.define(eq=False)
+class ToolInvocation(CallInvocation):
+    """One call of a tool, as its handler sees it. Annotate a parameter with this class to be given it."""
+
+    session: Session = attrs.field(kw_only=True)
+    """The session that the call belongs to. It serves the handler while its turn waits for the handler."""
 
     async def ask_user(
         self,

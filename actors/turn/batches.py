@@ -117,6 +117,8 @@ def record(actor: SessionActor, call: Call, end: CallEnd) -> None:
     turn_id = None if turn is None else turn.turn_id
     if actor.state.requests is not None:
         requests.end_all(actor, call.call.id, "timeout" if call.cause == "timeout" else "cancelled")
+        # Each holds the call that holds it.
+        call.requests = call.open_request = None
     actor.emit(
         ToolExecutionComplete,
         call.call.id,

@@ -112,7 +112,7 @@ def ask_user(actor: "SessionActor", request: OpenRequest, asked: UserInputReques
             actor.wake(request, outcome.Value(_response(before.answer)))
             return
     _open(call, request)
-    left = request.seconds if before is None else time_left(actor, before.request, request.seconds)
+    left = request.seconds if before is None else time_left(actor, request)
     actor.host.timers.start(left, request)
     request.seconds = left
 
@@ -134,13 +134,12 @@ def _open(call: "Call", request: OpenRequest) -> None:
     call.requests[request.request_id] = request
 
 
-def time_left(
-    actor: "SessionActor", request: PermissionRequested | UserInputRequested, default: float
-) -> float:
+def time_left(actor: "SessionActor", request: OpenRequest) -> float:
     """Return the seconds that are left of a request's time; one whose time is over gets a moment to say so."""
-    if request.deadline is None:
-        return default
-    return max(0.001, request.deadline - actor.host.clock.wall())
+    asked = (actor.state.requests or {}).get(request.request_id)
+    if asked is None or asked.request.deadline is None:
+        return request.seconds
+    return max(0.001, asked.request.deadline - actor.host.clock.wall())
 
 
 # --- Answers -------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The server: listens, and keeps its connections as supervised children."""
 
 import errno
+import importlib.util
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -62,6 +63,8 @@ class WireServer:
         default: DefaultProvider | None = None,
         ignores_tokens: bool = False,
     ) -> None:
+        if importlib.util.find_spec("jsonschema_rs") is None:
+            raise InvalidConfiguration('a server for clients needs an extra: pip install "exeunt[wire]"')
         self.options = options or WireOptions()
         self.tokens = tokens or Tokens({})
         self.hub = Hub(host, self.options, default or DefaultProvider())

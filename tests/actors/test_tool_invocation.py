@@ -25,7 +25,9 @@ class Call:
 
 
 def invocation(arguments: str = "{}", call: Call | None = None) -> ToolInvocation:
-    return ToolInvocation(cast("Any", "the session"), "s1", "call_1", "work", arguments, call or Call())
+    return ToolInvocation(
+        "s1", "call_1", "work", arguments, call or Call(), session=cast("Any", "the session")
+    )
 
 
 async def double(number: int) -> int:

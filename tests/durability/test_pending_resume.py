@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 
 from exeunt import (
     RequestNotPending,
@@ -20,10 +21,11 @@ from exeunt import (
 from exeunt.actors.state import SessionState
 from exeunt.actors.state.snapshot import dump, load
 from exeunt.testing import ScriptedModel, call
-from exeunt.testing.faulty_store import MemoryStore
+from exeunt.testing.faulty_store import FaultyStore, MemoryStore
+from exeunt.testing.journals import running_journal
 from tests.actors.pending_support import paint, pending, told, write
 from tests.actors.session_support import begin, ends, logged, outcomes, settled, tool_of
-from tests.durability.resume_support import checked, create, doomed, durable, resume
+from tests.durability.resume_support import SESSION, checked, create, doomed, durable, resume
 
 ASK = ask_user_tool()
 
@@ -186,31 +188,34 @@ async def test_a_time_that_ran_out_while_nobody_was_there_ends_at_once() -> None
 
 
 async def test_an_approved_call_starts_only_when_the_approval_is_durable() -> None:
-    ran: list[str] = []
+    ran: list[list[str]] = []
+    store = FaultyStore()
 
     @tool
     async def deploy() -> str:
         """Deploy."""
-        ran.append("deployed")
+        async with running_journal(store.inner) as journal:
+            ran.append([event.type for event in await journal.read(SESSION)])
         return "deployed"
 
-    left = await killed(call("deploy"), tools=(deploy,))
-    async with checked(left) as host:
-        session = await resume(host, ScriptedModel(["done"]), deploy, go_on=True, **OPEN)
-        seen: list[tuple[str, bool]] = []
-
-        @session.on
-        def _(event: Any) -> None:
-            if event.type == "tool.execution_complete":
-                seen.append((event.type, True))
-
-        (request,) = session.pending_requests()
-        await session.answer(request.request_id, "approved")
-        stored = SessionState.replay(await session.get_events())
-        assert stored.approvals is None
+    async with checked(store) as host:
+        session = await create(host, ScriptedModel([call("deploy"), "done"]), deploy, **OPEN)
+        await session.send("begin")
+        (request,) = await pending(session)
+        await durable(session)
+        store.hang()
+        async with trio.open_nursery() as nursery:
+            answered = begin(nursery, session.answer, request.request_id, "approved")
+            await store.wait_attempts(store.attempts + 1)
+            await trio.testing.wait_all_tasks_blocked()
+            assert session.pending_requests() == ()
+            assert not ran
+            assert not answered.done
+            store.heal()
         await settled(session)
-        assert ran == ["deployed"]
-        assert seen
+        assert answered.done
+        assert len(ran) == 1
+        assert "permission.completed" in ran[0]
 
 
 async def test_the_end_of_the_host_leaves_what_only_waits_for_people_as_it_stands() -> None:

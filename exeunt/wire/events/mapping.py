@@ -112,6 +112,18 @@ def _truncated(mapper: EventMapper, event: core.SessionTruncated) -> Mapped:
     return (mapper.ephemeral(event, data, "session.snapshot_rewind"),)
 
 
+def _handoff(mapper: EventMapper, event: core.SessionHandoff) -> Mapped:
+    if event.action != "received":
+        said = f"{event.action} ({event.trigger})" + (f": {event.detail}" if event.detail else "")
+        return mapper.persisted(event, {"infoType": "handoff", "message": said}, "session.info")
+    data = {"handoffTime": iso(event.time), "sourceType": "local"}
+    if event.session_id is not None:
+        data["remoteSessionId"] = event.session_id
+    if event.detail is not None:
+        data["context"] = event.detail
+    return mapper.persisted(event, data)
+
+
 def _model_change(mapper: EventMapper, event: core.SessionModelChange) -> Mapped:
     mapper.model = event.new_model
     data = {"newModel": event.new_model}
@@ -437,6 +449,7 @@ MAPPINGS: dict[type[core.Event], Callable[[EventMapper, Any], Mapped]] = {
     core.SessionIdle: _idle,
     core.ContextCleared: _cleared,
     core.SessionTruncated: _truncated,
+    core.SessionHandoff: _handoff,
     core.SessionModelChange: _model_change,
     core.SessionModeChanged: _mode_changed,
     core.SessionTitleChanged: _title,

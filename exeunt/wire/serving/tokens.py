@@ -1,6 +1,8 @@
 """Models whose provider wants a token that the client gets anew for each request."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
+from typing import cast
 
 from exeunt.actors.errors import ClientGone, ClientRefused
 from exeunt.actors.models import (
@@ -41,10 +43,6 @@ class WithToken:
     async def stream(self, request: ModelRequest, /) -> AsyncIterator[ModelDelta | ModelResponse]:
         """Answer *request* in pieces. Raises `ModelError`."""
         stream = (await self._client(request)).stream(request)
-        try:
-            async for piece in stream:
+        async with aclosing(cast("AsyncGenerator[ModelDelta | ModelResponse]", stream)) as pieces:
+            async for piece in pieces:
                 yield piece
-        finally:
-            close = getattr(stream, "aclose", None)
-            if close is not None:
-                await close()
