@@ -8,7 +8,7 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,9 @@ def _parts(client: "subprocess.Popen[str]", model: int) -> Iterator[tuple[str, P
         theirs = cpu_seconds(runtime)
         after = [theirs, cpu_seconds(client.pid) - theirs, cpu_seconds(model)]
         spent = [end - start for start, end in zip(before, after, strict=True)]
-        yield told["part"], Part(told["seconds"], told["milliseconds"], *spent, resident_bytes(runtime))
+        cpu, client_cpu, model_cpu = spent
+        seconds, took = told["seconds"], told["milliseconds"]
+        yield told["part"], Part(seconds, took, cpu, client_cpu, model_cpu, resident_bytes(runtime))
         # Asking took the client no time, but the processes may have gone on: the part begins now.
         theirs = cpu_seconds(runtime)
         before = [theirs, cpu_seconds(client.pid) - theirs, cpu_seconds(model)]
@@ -104,7 +106,7 @@ def _show(title: str, count: int, rounds: int, runs: Mapping[str, Run]) -> None:
     table = Table(title, *runs, *(["times"] if THEIRS in runs else []))
     turns = count * rounds
 
-    def row(label: str, value: Any, *, more_is_better: bool) -> None:
+    def row(label: str, value: Callable[[Run], float], *, more_is_better: bool) -> None:
         figures = [value(each) for each in runs.values()]
         if THEIRS in runs and all(figures):
             figures.append(figures[0] / figures[1] if more_is_better else figures[1] / figures[0])
@@ -117,14 +119,14 @@ def _show(title: str, count: int, rounds: int, runs: Mapping[str, Run]) -> None:
         ("tool", "turn with a tool call"),
         ("clear", "clear and seed"),
     ):
-        row(f"{name}: per second", lambda r, p=part: turns / r[p].seconds, more_is_better=True)
-        row("  ms of CPU each", lambda r, p=part: r[p].cpu / turns * 1e3, more_is_better=False)
+        row(f"{name}: per second", _of(part, lambda p: turns / p.seconds), more_is_better=True)
+        row("  ms of CPU each", _of(part, lambda p: p.cpu / turns * 1e3), more_is_better=False)
         row(
-            "  ms, half are faster", lambda r, p=part: percentile(r[p].milliseconds, 50), more_is_better=False
+            "  ms, half are faster", _of(part, lambda p: percentile(p.milliseconds, 50)), more_is_better=False
         )
         row(
             "  ms, 99 of 100 are faster",
-            lambda r, p=part: percentile(r[p].milliseconds, 99),
+            _of(part, lambda p: percentile(p.milliseconds, 99)),
             more_is_better=False,
         )
     if count > 1:
@@ -134,11 +136,15 @@ def _show(title: str, count: int, rounds: int, runs: Mapping[str, Run]) -> None:
         row("kB a session, after all turns", lambda r: _kilobytes(r, "clear", count), more_is_better=False)
     row("MB of the empty runtime", lambda r: r["ready"].resident / 1e6, more_is_better=False)
     client = [
-        sum(part.client_cpu for name, part in r.items() if name in {"plain"}) / turns * 1e3
+        sum(part.client_cpu for name, part in r.items() if name == "plain") / turns * 1e3
         for r in runs.values()
     ]
     model = [r["plain"].model_cpu / turns * 1e3 for r in runs.values()]
     table.note(f"a plain turn took the client {client[0]:.2f} ms of CPU, the model server {model[0]:.2f} ms")
+
+
+def _of(part: str, figure: Callable[[Part], float]) -> Callable[[Run], float]:
+    return lambda run: figure(run[part])
 
 
 def _kilobytes(run: Run, part: str, count: int) -> float:

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -17,7 +17,7 @@ STOP_LIMIT = 10
 @contextmanager
 def running(
     command: Sequence[str], env: Mapping[str, str] | None = None
-) -> "Iterator[subprocess.Popen[str]]":
+) -> "Generator[subprocess.Popen[str]]":
     """Start `command` with pipes; it has ended when the block is left."""
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env={**os.environ, **(env or {})}

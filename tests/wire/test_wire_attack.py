@@ -1,9 +1,9 @@
 """After an attack the server holds what it held before: connections, sessions, and memory."""
 
-import contextlib
 import gc
 import logging
 import tracemalloc
+from contextlib import suppress
 
 import pytest
 import trio
@@ -59,7 +59,7 @@ async def attack(wire: Wire, data: bytes) -> None:
     """Send it, take no notice of what comes, and hang up."""
     client = wire.raw()
     with trio.move_on_after(60):
-        with contextlib.suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             await client.send_bytes(data)
         await wait_all_tasks_blocked()
     await client.stream.aclose()
@@ -109,7 +109,7 @@ async def test_memory_returns_after_a_thousand_clients_that_say_half_a_frame(
             for client in clients:
                 await client.closed.wait()
             await wait_all_tasks_blocked()
-            del clients, client
+            clients.clear()
             grown = held() - before
         finally:
             tracemalloc.stop()

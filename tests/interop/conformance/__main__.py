@@ -27,9 +27,7 @@ def main() -> int:
     parser.add_argument("names", nargs="*", metavar="NAME", help="which scenarios; all without any")
     parser.add_argument("--runtime", default=str(RUNTIME), metavar="PATH", help="what the client starts")
     parser.add_argument(
-        "--slow",
-        action="store_true",
-        help="also those that start processes of their own, or wait for minutes",
+        "--slow", action="store_true", help="also those that kill processes, or wait for minutes"
     )
     parser.add_argument("--accept", action="store_true", help="keep what listed scenarios show")
     asked = parser.parse_args()

@@ -4,13 +4,15 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from exeunt.models.openai.jsontext import is_dict, is_list
+
 WIDTH = 160
 """Characters of a value in a difference."""
 
 
 def differences(record: Any, ours: Any, path: str = "") -> Iterator[str]:
     """Each place at which `ours` differs from `record`, as a path and both values."""
-    if isinstance(record, dict) and isinstance(ours, dict):
+    if is_dict(record) and is_dict(ours):
         for key in sorted(record.keys() | ours.keys()):
             if key not in ours:
                 yield f"{path}.{key}: only in the record: {_brief(record[key])}"
@@ -18,7 +20,7 @@ def differences(record: Any, ours: Any, path: str = "") -> Iterator[str]:
                 yield f"{path}.{key}: not in the record: {_brief(ours[key])}"
             else:
                 yield from differences(record[key], ours[key], f"{path}.{key}")
-    elif isinstance(record, list) and isinstance(ours, list):
+    elif is_list(record) and is_list(ours):
         yield from _lists(record, ours, path)
     elif record != ours or type(record) is not type(ours):
         yield f"{path}: {_brief(record)} became {_brief(ours)}"
@@ -40,7 +42,7 @@ def _lists(record: list[Any], ours: list[Any], path: str) -> Iterator[str]:
 
 def _kinds(values: list[Any]) -> list[str]:
     """The types of events, the roles of messages: when these differ, the rest is noise."""
-    return [str(each.get("type") or each.get("role")) for each in values if isinstance(each, dict)]
+    return [str(each.get("type") or each.get("role")) for each in values if is_dict(each)]
 
 
 def _brief(value: Any) -> str:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
+from exeunt.models.openai.jsontext import is_dict, is_list
+
 JSON = Any
 Event = Mapping[str, JSON]
 
@@ -114,8 +116,8 @@ def _lanes(events: Sequence[Event]) -> dict[str, list[Event]]:
         # An id that the runtime has made up is another one in each run.
         lane = _ID.sub("<id>", _lane(event["type"], call))
         lanes.setdefault(prefix + lane, []).append(event)
-    for lane in lanes.values():
-        _settle(lane)
+    for each in lanes.values():
+        _settle(each)
     return lanes
 
 
@@ -175,11 +177,11 @@ class _Names:
         return {"type": event["type"], **cast("dict[str, JSON]", self.value(kept))}
 
     def value(self, value: JSON, key: str = "") -> JSON:
-        if isinstance(value, dict):
-            items = cast("dict[str, JSON]", value).items()
+        if is_dict(value):
+            items = value.items()
             return {k: self.value(v, k) for k, v in items if k not in UNTOLD_KEYS}
-        if isinstance(value, list):
-            return [self.value(each) for each in cast("list[JSON]", value)]
+        if is_list(value):
+            return [self.value(each) for each in value]
         if not isinstance(value, str):
             return value
         if key in IDS:
@@ -200,9 +202,8 @@ class _Names:
 
 
 def _request(request: Mapping[str, JSON], names: _Names) -> dict[str, JSON]:
-    tools = [
-        tool if isinstance(tool, str) else tool["function"]["name"] for tool in request.get("tools") or []
-    ]
+    declared: list[JSON] = request.get("tools") or []
+    tools = [tool if isinstance(tool, str) else tool["function"]["name"] for tool in declared]
     return {"tools": tools, "messages": list(_messages(request["messages"], names))}
 
 
@@ -210,7 +211,8 @@ def _messages(messages: Sequence[Mapping[str, JSON]], names: _Names) -> Iterator
     """The messages, with each run of tool results in the order of the calls: the reference's order is chance."""
     calls: list[str] = []
     results: list[Mapping[str, JSON]] = []
-    for message in [*messages, {"role": ""}]:
+    end: Mapping[str, JSON] = {"role": ""}
+    for message in [*messages, end]:
         if message["role"] == "tool":
             results.append(message)
             continue
@@ -219,7 +221,8 @@ def _messages(messages: Sequence[Mapping[str, JSON]], names: _Names) -> Iterator
             for each in sorted(results, key=lambda m: _place(m, calls))
         )
         results = []
-        calls = [call["id"] for call in message.get("tool_calls") or []]
+        asked: list[JSON] = message.get("tool_calls") or []
+        calls = [call["id"] for call in asked]
         if message["role"] == "system" and message["content"] != OWN_PROMPT:
             message = {**message, "content": PRODUCT_PROMPT}
         if message["role"]:

@@ -27,7 +27,7 @@ class Runtime:
 
     path: str
     args: Sequence[str] = ()
-    env: Mapping[str, str] = attrs.field(factory=dict)
+    env: Mapping[str, str] = attrs.field(factory=dict[str, str])
 
 
 def play(

@@ -1,7 +1,7 @@
 """The recorded scenarios: what the model was scripted to say, what was sent, what the reference showed.
 
-`records.jsonl` holds one JSON object a line, made by `distil.py` from raw recordings. A model request is stored as what it
-adds to the one before.
+`records.jsonl` holds one JSON object a line, made by `distil.py` from raw recordings. A model request is stored as
+what it adds to the one before.
 """
 
 import json
@@ -30,7 +30,10 @@ class Record:
 def load(path: Path = RECORDS) -> dict[str, Record]:
     """All records, by name."""
     lines = map(json.loads, path.read_text().splitlines())
-    return {line["name"]: Record(**{**line, "shown": unpacked(line["shown"])}) for line in lines}
+    return {
+        line["name"]: Record(line["name"], line["script"], line["sent"], unpacked(line["shown"]))
+        for line in lines
+    }
 
 
 def save(records: Mapping[str, Record], path: Path = RECORDS) -> None:

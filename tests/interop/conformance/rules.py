@@ -1,5 +1,6 @@
-"""Differences from the reference that hold everywhere, each applied to a record (and to what we showed) before both
-are compared.
+"""Differences from the reference that hold everywhere.
+
+Each is applied to a record, and to what we showed, before both are compared.
 
 A rule takes what was shown, in the form of `normal.normal`, and returns it as it would be with us.
 """
@@ -7,6 +8,8 @@ A rule takes what was shown, in the form of `normal.normal`, and returns it as i
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
+
+from exeunt.models.openai.jsontext import is_dict, is_list
 
 Shown = Mapping[str, Any]
 Rule = Callable[[Shown], Shown]
@@ -17,19 +20,26 @@ SEED = "session-memory-rollover"
 
 
 def without_clock(shown: Shown) -> Shown:
-    """The reference puts a clock before each prompt; here a model is told what its user wrote, and nothing else."""
-    return _texts(shown, lambda text: _CLOCK.sub("", text))
+    """A model is told what its user wrote.
+
+    The reference puts a clock before each prompt; here a model is told what its user wrote, and nothing else.
+    """
+    return cast("Shown", _texts(shown, lambda text: _CLOCK.sub("", text)))
 
 
 def system_message_once(shown: Shown) -> Shown:
-    """The reference tells the system message anew, live, with each prompt (its log has it once); here it is told
-    when it is set, before the first prompt.
+    """A system message is told when it is set.
+
+    The reference tells the system message anew, live, with each prompt (its log has it once); here it is told when it
+    is set, before the first prompt.
     """
     return _events(shown, "main", lambda events: [e for e in events if e["type"] != "system.message"])
 
 
 def seed_is_content(shown: Shown) -> Shown:
-    """The reference leaves the `content` of a seed's message empty; here it holds the seed. A steering message's
+    """A message has its text in `content`.
+
+    The reference leaves the `content` of a seed's message empty; here it holds the seed. A steering message's
     `transformedContent` is its content, and need not be told.
     """
 
@@ -45,7 +55,9 @@ def seed_is_content(shown: Shown) -> Shown:
 
 
 def failures_in_our_words(shown: Shown) -> Shown:
-    """Each runtime has its own words, and kinds, for what a provider did wrong; that it failed, when, and with which
+    """That a provider failed is compared, not the words for it.
+
+    Each runtime has its own words, and kinds, for what a provider did wrong; that it failed, when, and with which
     status are compared.
     """
 
@@ -58,8 +70,10 @@ def failures_in_our_words(shown: Shown) -> Shown:
 
 
 def steering_before_its_turn(shown: Shown) -> Shown:
-    """The reference tells a steering message after the start of the turn that it joins; here it is told when it is
-    taken from the queue, before.
+    """A steering message is told before the turn that it joins.
+
+    The reference tells a steering message after the start of the turn that it joins; here it is told when it is taken
+    from the queue, before.
     """
 
     def moved(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -79,7 +93,9 @@ def _steers(event: dict[str, Any]) -> bool:
 
 
 def interrupted_calls_have_an_outcome(shown: Shown) -> Shown:
-    """The reference leaves a call that an abort, or the end of the process, has interrupted without an outcome in its
+    """Each call that was told has an outcome.
+
+    The reference leaves a call that an abort, or the end of the process, has interrupted without an outcome in its
     events; here each call that was told has one.
     """
 
@@ -94,7 +110,10 @@ INTERRUPTED = frozenset({"interrupted", "cancelled", "aborted"})
 
 
 def log_without_system_message(shown: Shown) -> Shown:
-    """As `system_message_once`, in what a client reads of the log."""
+    """The log is compared without what comes at another moment.
+
+    As `system_message_once`, in what a client reads of the log.
+    """
 
     def kept(note: dict[str, Any]) -> dict[str, Any]:
         return {
@@ -113,10 +132,12 @@ is told, and not logged: the log has the outcome of the call."""
 
 
 def errors_of_clients_are_told(shown: Shown) -> Shown:
-    """The reference hides what a client says of a failed handler, though clients send it for the model to read; here
-    it is told. Recordings of an earlier reference tell it too.
+    """What stands for a client's error is compared by itself.
+
+    The reference hides what a client says of a failed handler, though clients send it for the model to read; here it
+    is told. Recordings of an earlier reference tell it too.
     """
-    return _texts(shown, lambda text: _FAILED.sub("tool failed", text))
+    return cast("Shown", _texts(shown, lambda text: _FAILED.sub("tool failed", text)))
 
 
 _FAILED = re.compile(
@@ -128,9 +149,11 @@ _FAILED = re.compile(
 
 
 def hooks_by_name(shown: Shown) -> Shown:
-    """The reference repeats in its events what a hook was given and what it answered, and asks its client about hooks
-    that this client does not have; here they say which hook ran, and whether it did. A session's start is told when
-    it is made, not with its first prompt. So each kind of hook is compared by itself.
+    """Each kind of hook is compared by itself.
+
+    The reference repeats in its events what a hook was given and what it answered, and asks its client about hooks
+    that this client does not have; here they say which hook ran, and whether it did. A session's start is told when it
+    is made, not with its first prompt. So each kind of hook is compared by itself.
     """
 
     def plain(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -150,14 +173,19 @@ HOOKS = frozenset(
 
 
 def words_of_hooks_are_told(shown: Shown) -> Shown:
-    """What a hook adds for the model is a message of the log here, with `source` "hook"; the reference keeps it to
+    """What a hook adds is a message of the log.
+
+    What a hook adds for the model is a message of the log here, with `source` "hook"; the reference keeps it to
     itself. The model requests have it with both.
     """
     return _events(shown, "main", lambda events: [event for event in events if event.get("source") != "hook"])
 
 
 def calls_are_told_whole(shown: Shown) -> Shown:
-    """The reference tells the pieces of a call's arguments as they stream; here a call is told when it is whole."""
+    """A call is told when it is whole.
+
+    The reference tells the pieces of a call's arguments as they stream; here a call is told when it is whole.
+    """
     lanes = {
         name: [event for event in events if event["type"] != "assistant.tool_call_delta"]
         for name, events in shown["events"].items()
@@ -166,17 +194,22 @@ def calls_are_told_whole(shown: Shown) -> Shown:
 
 
 def unknown_tool_in_full(shown: Shown) -> Shown:
-    """The reference tells the model which tools there are, and its client only that this one is none; here both are
-    told the same.
+    """Client and model are told the same of an unknown tool.
+
+    The reference tells the model which tools there are, and its client only that this one is none; here both are told
+    the same.
     """
-    return _texts(shown, lambda text: _KNOWN_TOOLS.sub("", text))
+    return cast("Shown", _texts(shown, lambda text: _KNOWN_TOOLS.sub("", text)))
 
 
 _KNOWN_TOOLS = re.compile(r" Available tools that can be called are .*", re.DOTALL)
 
 
 def ids_of_the_queue(shown: Shown) -> Shown:
-    """The reference counts its queue's items; here an item has its message's id."""
+    """An item of the queue has its message's id.
+
+    The reference counts its queue's items; here an item has its message's id.
+    """
 
     def renamed(note: dict[str, Any]) -> dict[str, Any]:
         if "pending" not in note:
@@ -213,10 +246,10 @@ def as_ours(shown: Shown) -> Shown:
 
 def _numbered(value: Any, seen: dict[str, str]) -> Any:
     """`value` with its ids numbered anew: a rule may have taken some away."""
-    if isinstance(value, dict):
-        return {key: _numbered(each, seen) for key, each in cast("dict[str, Any]", value).items()}
-    if isinstance(value, list):
-        return [_numbered(each, seen) for each in cast("list[Any]", value)]
+    if is_dict(value):
+        return {key: _numbered(each, seen) for key, each in value.items()}
+    if is_list(value):
+        return [_numbered(each, seen) for each in value]
     if isinstance(value, str):
         return _ID.sub(lambda found: seen.setdefault(found[0], f"<id{len(seen) + 1}>"), value)
     return value
@@ -231,8 +264,8 @@ def _events(shown: Shown, lane: str, change: Callable[[list[dict[str, Any]]], li
 
 
 def _texts(value: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(value, dict):
+    if is_dict(value):
         return {key: _texts(each, change) for key, each in value.items()}
-    if isinstance(value, list):
+    if is_list(value):
         return [_texts(each, change) for each in value]
     return change(value) if isinstance(value, str) else value

@@ -83,7 +83,16 @@ def environment() -> Path:
     python = venv / "bin" / "python"
     if not (venv / "done").exists():
         subprocess.run([sys.executable, "-m", "venv", venv], check=True)
-        pip = [python, "-m", "pip", "--disable-pip-version-check", "-qq", "install", "-r", requirements]
+        pip = [
+            str(python),
+            "-m",
+            "pip",
+            "--disable-pip-version-check",
+            "-qq",
+            "install",
+            "-r",
+            str(requirements),
+        ]
         subprocess.run(pip, check=True)
         (venv / "done").touch()
     return python
@@ -135,7 +144,7 @@ def run(folder: Path, tests: Iterable[str], runtime: Path, workers: int) -> list
     }
     log = folder / "run.log"
     with log.open("w") as out:
-        command = [environment(), "-m", "pytest", *options, f"--junitxml={report}", *tests]
+        command = [str(environment()), "-m", "pytest", *options, f"--junitxml={report}", *tests]
         subprocess.run(command, cwd=folder, env=env, stdout=out, stderr=subprocess.STDOUT, check=False)
     if not report.exists():
         raise RuntimeError(f"the suite did not run; {log} says:\n{log.read_text()[-2000:]}")
