@@ -135,6 +135,8 @@ def _messages(performance: Performance) -> Table:
         table.add_row("still under way", f"{tally.open:,}")
     table.add_row(Text("lost", "bold"), Text(f"{lost:,}", BAD if lost else f"bold {GOOD}"))
     table.add_row(Text("of these steered", "dim"), Text(f"{tally.steered:,}", "dim"))
+    if performance.refusals.count:
+        table.add_row(Text("refused, sent again", "dim"), Text(f"{performance.refusals.count:,}", "dim"))
     return table
 
 
