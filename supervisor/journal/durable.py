@@ -45,6 +45,7 @@ class JournalStatistics:
     """A look at a durable journal."""
 
     store: str
+    """Which database it is, without a password."""
     available: bool
     """Whether the last write succeeded."""
     pending_events: int
@@ -52,7 +53,9 @@ class JournalStatistics:
     bound: int
     """With more pending than this, messages are refused and turns wait before their next step."""
     commits: int
+    """Transactions that have written events. One holds those of many sessions."""
     written_events: int
+    """Events that they have written."""
     failures: int
     """Attempts to write that found the database unavailable."""
     truncated_bytes: int

@@ -147,7 +147,9 @@ class MemoryStatistics:
     """A look at a journal in memory."""
 
     sessions: int
+    """Sessions that are stored."""
     events: int
+    """Events of all of them."""
 
 
 def _place(item: SessionMetadata) -> tuple[float, str]:
