@@ -72,7 +72,7 @@ async def test_guests_of_a_host_without_room_send_again_until_all_are_served(
     assert performance.complete
     assert broken(promises) == []
     assert performance.refusals.count == refused > 0
-    assert f"refused, sent again {refused}" in report(performance, promises)
+    assert f"refused, resent {refused}" in report(performance, promises)
 
 
 async def test_a_journal_that_is_full_for_a_while_delays_the_guests_and_their_arrival(
