@@ -414,5 +414,5 @@ async def test_a_terminal_shows_what_was_said_before_and_how_to_come_back(tmp_pa
             await terminal.expect("assistant  one")
             await terminal.expect("> ")
             await terminal.type("/quit\n")
-            await terminal.expect(f"exeunt chat --resume {session['session_id']}")
+            await terminal.expect("Kept. To go on:")
             assert await terminal.ended() == 0
