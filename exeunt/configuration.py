@@ -115,7 +115,14 @@ def _model(model: Any, provider: Mapping[str, Any] | None) -> ModelClient:
 
 
 def _tool_set(tools: Iterable[Tool[..., Any]] | ToolSet) -> ToolSet:
-    return tools if isinstance(tools, ToolSet) else _shared_tool_set(tuple(tools))
+    if isinstance(tools, ToolSet):
+        return tools
+    try:
+        each = tuple(tools)
+    except TypeError:
+        what = f"the tool {tools.name!r} alone" if isinstance(tools, Tool) else f"{tools!r:.80}"
+        raise InvalidConfiguration(f"tools must be a list of tools, or a ToolSet, not {what}") from None
+    return _shared_tool_set(each)
 
 
 @functools.lru_cache(maxsize=256)
