@@ -1,19 +1,18 @@
 """How a command is run."""
 
-import gc
 from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn, cast
 
 import typer
 
-from exeunt.tuning import GC_THRESHOLDS
+from exeunt.tuning import tune_garbage_collector
 
 
 def run(command: Callable[..., Awaitable[int]], *arguments: Any) -> NoReturn:
     """Run *command* in trio; exit with the status that it returns. Raises what it raises, out of its groups."""
     import trio
 
-    gc.set_threshold(*GC_THRESHOLDS)
+    tune_garbage_collector()
     try:
         status = trio.run(command, *arguments)
     except BaseExceptionGroup as group:
