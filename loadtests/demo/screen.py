@@ -17,7 +17,7 @@ from exeunt.demo.tally import Tally, percentile
 from exeunt.demo.verdict import Promise
 
 LATEST = 2_000
-"""Replies that the live view's percentiles are made of: the last few seconds."""
+"""Replies that the live view's percentiles are made of: the last few seconds. The report's are of all replies."""
 COUNT_WIDTH = 6
 """Columns of a count: 99,999. So the tables stand still while they count."""
 GOOD, BAD = "green", "bold red"
@@ -33,6 +33,8 @@ def live_view(performance: Performance, address: str) -> RenderableType:
     head.add_row(Text("Exeunt: a demo", "bold"), Text(f"{performance.seconds:.1f} s", "bold"))
     replies = sorted(performance.timings.replies[-LATEST:])
     waits = f"p50 {percentile(replies, 0.5):.2f} s, p99 {percentile(replies, 0.99):.2f} s" if replies else ""
+    if len(performance.timings.replies) > LATEST:
+        waits += f" of the last {LATEST:,}"
     body = Table.grid(padding=(0, 2, 0, 0))
     body.add_column(style="bold cyan", no_wrap=True)
     body.add_column(justify="right", no_wrap=True)

@@ -84,6 +84,22 @@ async def test_80_columns_hold_the_tables_beside_each_other_also_with_large_numb
     assert re.search("times +p50 +p99 +slowest +messages", report)
 
 
+async def test_the_live_view_says_when_its_times_are_those_of_the_last_replies(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    performance = await performed()
+    performance.timings.replies = [9.0] * 10 + [1.0] * 1_990
+    assert "p50 1.00 s, p99 1.00 s\n" in without_padding(drawn(performance, 80)[1])
+    performance.timings.replies += [2.0] * 2_000
+    report, view = drawn(performance, 80)
+    assert "p50 2.00 s, p99 2.00 s of the last 2,000\n" in without_padding(view)
+    assert re.search(r"message to reply +2.00 s +2.00 s +9.00 s", report)
+
+
+def without_padding(text: str) -> str:
+    return re.sub(" +$", "", text, flags=re.MULTILINE)
+
+
 async def test_a_narrow_view_begins_with_what_matters(autojump_clock: trio.testing.MockClock) -> None:
     view = drawn(await performed(), 60)[1]
     assert view.index("sessions ") < view.index(ADDRESS) < view.index("turns by reason")
