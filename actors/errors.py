@@ -151,6 +151,29 @@ class TurnFailed(TurnError):
     """The model could not be reached, or its answer was of no use. `__cause__` is the `ModelError`."""
 
 
+# --- Asking people -----------------------------------------------------------------------------------------
+
+
+class NotInToolCall(SessionError):
+    """A question to the user belongs to a tool call that runs; the caller is none, or its call has its outcome."""
+
+
+class UserInputUnavailable(SessionError):
+    """There is nobody who could answer the question: no handler, or one that failed. `__cause__` is its failure."""
+
+
+class UserInputTimeout(SessionError, TimeoutError):
+    """Nobody answered the question within its time."""
+
+
+class RequestNotPending(SessionError):
+    """No request of this id is open: it was answered, ran out of time, ended with its call, or never was one."""
+
+
+class InvalidAnswer(ExeuntError, ValueError):
+    """What was given is no answer to the request. The request is open still."""
+
+
 # --- Clearing the context ----------------------------------------------------------------------------------
 
 
@@ -205,6 +228,33 @@ class LocalModelUnavailable(ExeuntError):
         super().__init__(message)
         self.log = log
         """The last words of the model server, where it ran: at most 4 KiB."""
+
+
+# --- Embedding in other hosts --------------------------------------------------------------------------------
+
+
+class HostLoopClosed(ExeuntError, RuntimeError):
+    """The event loop, or the thread, that the host lived in has ended without closing the host."""
+
+
+class WrongEventLoop(ExeuntError, RuntimeError):
+    """A handle was used in another thread or event loop than the one in which its host was opened."""
+
+
+class HostForked(ExeuntError, RuntimeError):
+    """The host was opened before this process was forked: its loop and its threads are in the parent only."""
+
+
+class TrioAlreadyRunning(ExeuntError, RuntimeError):
+    """A host cannot be embedded here, since trio runs in this thread already, for somebody else."""
+
+
+class WouldBlockHost(ExeuntError, RuntimeError):
+    """A call that blocks its thread was made in the host's own thread, which would have to answer it."""
+
+
+class HandlerCancelled(ExeuntError):
+    """What a handler was doing was cancelled: its coroutine by somebody else than the session, or its call."""
 
 
 # --- Journal, events, supervision --------------------------------------------------------------------------

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Hook = Callable[[Any, Any], Any | Awaitable[Any]]
 
 
-class _Fields(Mapping[str, Any]):
+class Fields(Mapping[str, Any]):
     """Lets the fields of an attrs class be read as items too, as the SDK's mappings are."""
 
     __slots__ = ()
@@ -39,7 +39,7 @@ class _Fields(Mapping[str, Any]):
 
 
 @attrs.frozen(kw_only=True, eq=False)
-class HookInput(_Fields):
+class HookInput(Fields):
     """What every hook is told."""
 
     session_id: str
@@ -142,7 +142,7 @@ NO_HOOKS = Hooks()
 
 
 @attrs.frozen(eq=False)
-class HookInvocation(_Fields):
+class HookInvocation(Fields):
     """Where a hook or a permission handler is called from."""
 
     session: "Session"

@@ -12,6 +12,7 @@ from exeunt.actors.models import ModelClient
 from exeunt.actors.permissions import PermissionHandler
 from exeunt.actors.state.termination import Limits
 from exeunt.actors.tools import ToolSet
+from exeunt.actors.user_input import UserInputHandler
 
 Siblings = Literal["wait", "cancel"]
 Durability = Literal["default", "strict", "relaxed"]
@@ -40,7 +41,9 @@ class Waits:
     """Bounds of a session's waits, in seconds. A tool's own time-out stands with the tool."""
 
     approval: float = attrs.field(default=3600.0, validator=_seconds)
-    """People go to lunch; an hour later the model is told that nobody answered."""
+    """People go to lunch; an hour later the model is told that nobody answered. A tool may have its own."""
+    user_input: float = attrs.field(default=3600.0, validator=_seconds)
+    """For the answer to a question that does not say how long it waits. As long as for an approval."""
     hook: float = attrs.field(default=60.0, validator=_seconds)
     slot: float = attrs.field(default=60.0, validator=_seconds)
     """For a tool slot of the host and the tenant."""
@@ -91,6 +94,8 @@ class SessionOptions:
     developer_messages: tuple[str, ...] = ()
     on_permission_request: PermissionHandler | None = None
     """Without one, only tools with `skip_permission` run."""
+    on_user_input_request: UserInputHandler | None = None
+    """Without one, a question to the user is refused."""
     hooks: Hooks = NO_HOOKS
     tenant: str = ""
     streaming: bool = False

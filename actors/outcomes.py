@@ -9,6 +9,8 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from exeunt.actors.errors import InvalidConfiguration
+
 ResultType = Literal["success", "failure", "rejected", "denied", "timeout"]
 """What a handler or a hook may claim. The other outcomes are the host's own findings."""
 
@@ -60,6 +62,15 @@ class TurnEndReason(enum.StrEnum):
     """The actor or the process ended under it."""
 
 
+HandoffAction = Literal["reminded", "forced", "refused", "summary_failed", "sent", "received"]
+"""A step of a handoff. Closed."""
+
+HandoffTrigger = Literal["tool", "messages", "tokens", "share"]
+"""What brings a handoff about: a tool that the model called, or a mark that the context has passed. Closed."""
+
+HANDOFF_ACTIONS: tuple[str, ...] = get_args(HandoffAction)
+HANDOFF_TRIGGERS: tuple[str, ...] = get_args(HandoffTrigger)
+
 REFUSALS = frozenset({Outcome.DENIED, Outcome.REJECTED})
 """Outcomes that say nothing about the model's skill: they do not count towards the limit of failed batches."""
 
@@ -67,8 +78,8 @@ REFUSALS = frozenset({Outcome.DENIED, Outcome.REJECTED})
 class ToolResult(msgspec.Struct, frozen=True, gc=False):
     """What a tool call gives back to the model, and how it ended.
 
-    A handler may return one instead of a plain value. The names are those of the Copilot SDK. Raises `ValueError`
-    for a result type that does not exist.
+    A handler may return one instead of a plain value. The names are those of the Copilot SDK. Raises
+    `InvalidConfiguration` for a result type that does not exist.
     """
 
     text_result_for_llm: str
@@ -88,7 +99,9 @@ class ToolResult(msgspec.Struct, frozen=True, gc=False):
 
     def __post_init__(self) -> None:
         if self.result_type not in RESULT_TYPES:
-            raise ValueError(f"result_type must be one of {sorted(RESULT_TYPES)}, not {self.result_type!r}")
+            raise InvalidConfiguration(
+                f"result_type must be one of {', '.join(get_args(ResultType))}, not {self.result_type!r:.80}"
+            )
 
     @property
     def outcome(self) -> Outcome:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, cast
 
 import attrs
 
-from exeunt.actors.errors import InvalidConfiguration
+from exeunt.actors.errors import InvalidAnswer, InvalidConfiguration
 
 
 @attrs.frozen
@@ -18,6 +18,8 @@ class PermissionRequest:
     """The decoded arguments, as a hook may have changed them."""
     tool_description: str
     kind: str = "custom-tool"
+    request_id: str = attrs.field(default="", eq=False)
+    """The id under which it can be answered from anywhere: `session.answer(request_id, ...)`."""
 
 
 @attrs.frozen
@@ -49,6 +51,13 @@ class UserNotAvailable:
     kind: ClassVar[str] = "user-not-available"
 
 
+@attrs.frozen
+class LeavePending:
+    """The handler does not answer: the request stays open until `session.answer`, or until its time is over."""
+
+    kind: ClassVar[str] = "no-result"
+
+
 PermissionDecision = ApproveOnce | ApproveForSession | Reject | UserNotAvailable
 PermissionHandler = Callable[[PermissionRequest, Any], Any | Awaitable[Any]]
 
@@ -64,6 +73,39 @@ _BY_KIND: dict[str, type[PermissionDecision]] = {
 def approve_all(request: PermissionRequest, invocation: Any) -> PermissionDecision:
     """Approve every call. A handler for hosts whose tools are all safe."""
     return ApproveOnce()
+
+
+def leave_pending(request: Any, invocation: Any) -> LeavePending:
+    """Answer nothing, for `on_permission_request` and `on_user_input_request`: somebody answers from outside."""
+    return LeavePending()
+
+
+def answer_of_handler(answer: Any) -> PermissionDecision | LeavePending:
+    """Return what a permission handler answered: a decision, or that it leaves the request open.
+
+    Raises as `to_decision`.
+    """
+    if isinstance(answer, PermissionDecision):
+        return answer
+    return LeavePending() if leaves_pending(answer) else to_decision(answer)
+
+
+def leaves_pending(answer: Any) -> bool:
+    """Say whether a handler's answer is none."""
+    if isinstance(answer, LeavePending):
+        return True
+    kind = _field(answer, "kind", answer)
+    return isinstance(kind, str) and kind == LeavePending.kind
+
+
+def decision_from_outside(answer: Any) -> PermissionDecision:
+    """Return *answer*, given by whoever it was, as a decision. Raises `InvalidAnswer`; nothing has happened then."""
+    try:
+        return to_decision(answer)
+    except InvalidConfiguration as error:
+        raise InvalidAnswer(
+            f"{answer!r:.80} answers no request for approval; one of {', '.join(_BY_KIND)} does"
+        ) from error
 
 
 def to_decision(answer: Any) -> PermissionDecision:

@@ -50,6 +50,11 @@ class Timers:
         if lane is not None:
             lane.pop(item, None)
 
+    def remaining(self, seconds: float, item: Expiring) -> float:
+        """Return the seconds that *item* has left, not below 0."""
+        deadline = self._lanes.get(seconds, {}).get(item)
+        return 0.0 if deadline is None else max(0.0, deadline - self._now())
+
     def __len__(self) -> int:
         return sum(map(len, self._lanes.values()))
 

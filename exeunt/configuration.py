@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.hooks import NO_HOOKS, Hook, Hooks
@@ -11,6 +11,7 @@ from exeunt.actors.options import Durability, RetryPolicy, SessionOptions, Sibli
 from exeunt.actors.permissions import PermissionHandler
 from exeunt.actors.state import Limits
 from exeunt.actors.tools import Tool, ToolSet
+from exeunt.actors.user_input import UserInputHandler
 from exeunt.structuring import structured
 
 HOOK_NAMES = (
@@ -23,15 +24,51 @@ HOOK_NAMES = (
     "on_error_occurred",
 )
 
+Tools = Iterable[Any]
+"""Tools, or a `ToolSet`. `Any`, since mypy takes `[one, another]` for a list of objects; it is checked at run time."""
+
+
+class SessionKeywords(TypedDict, total=False):
+    """The keywords of `create_session` beside the id, and of `build_options`, which explains nothing twice.
+
+    For type checkers; a test holds it against the parameters of `build_options`.
+    """
+
+    model: ModelClient | str
+    provider: Mapping[str, Any] | None
+    tools: Tools
+    system_message: str | Mapping[str, Any] | None
+    developer_messages: Sequence[str] | str | None
+    on_permission_request: PermissionHandler | None
+    on_user_input_request: UserInputHandler | None
+    hooks: Hooks | Mapping[str, Hook] | None
+    tenant: str
+    streaming: bool
+    limits: Limits | Mapping[str, Any] | None
+    waits: Waits | Mapping[str, Any] | None
+    retries: RetryPolicy | Mapping[str, Any] | None
+    mailbox_size: int
+    siblings: Siblings
+    max_consecutive_clears: int
+    durability: Durability
+    on_session_start: Hook | None
+    on_user_prompt_submitted: Hook | None
+    on_pre_tool_use: Hook | None
+    on_post_tool_use: Hook | None
+    on_post_tool_use_failure: Hook | None
+    on_session_end: Hook | None
+    on_error_occurred: Hook | None
+
 
 def build_options(
     *,
     model: ModelClient | str,
     provider: Mapping[str, Any] | None = None,
-    tools: Iterable[Tool[..., Any]] | ToolSet = (),
+    tools: Tools = (),
     system_message: str | Mapping[str, Any] | None = None,
     developer_messages: Sequence[str] | str | None = None,
     on_permission_request: PermissionHandler | None = None,
+    on_user_input_request: UserInputHandler | None = None,
     hooks: Hooks | Mapping[str, Hook] | None = None,
     tenant: str = "",
     streaming: bool = False,
@@ -67,6 +104,10 @@ def build_options(
         raise InvalidConfiguration(
             f"on_permission_request must be callable, not {on_permission_request!r:.80}"
         )
+    if on_user_input_request is not None and not callable(on_user_input_request):
+        raise InvalidConfiguration(
+            f"on_user_input_request must be callable, not {on_user_input_request!r:.80}"
+        )
     if not isinstance(tenant, str):
         raise InvalidConfiguration(f"tenant must be a text, not {tenant!r:.80}")
     return SessionOptions(
@@ -75,6 +116,7 @@ def build_options(
         system_message=_system_message(system_message),
         developer_messages=_developer_messages(developer_messages),
         on_permission_request=on_permission_request,
+        on_user_input_request=on_user_input_request,
         hooks=_hooks(hooks, {name: hook for name, hook in named.items() if hook is not None}),
         tenant=tenant,
         streaming=bool(streaming),
@@ -114,7 +156,7 @@ def _model(model: Any, provider: Mapping[str, Any] | None) -> ModelClient:
     return client
 
 
-def _tool_set(tools: Iterable[Tool[..., Any]] | ToolSet) -> ToolSet:
+def _tool_set(tools: Tools) -> ToolSet:
     if isinstance(tools, ToolSet):
         return tools
     try:

@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, cast
+from typing import Any, Unpack, cast
 
 import trio
 from prometheus_client import CollectorRegistry
@@ -11,7 +11,7 @@ from prometheus_client import CollectorRegistry
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.session import Session
-from exeunt.configuration import build_options
+from exeunt.configuration import SessionKeywords, build_options
 from exeunt.metrics import Metrics
 from exeunt.stores import journal_from_url
 from exeunt.supervisor.children import ChildSpec
@@ -26,15 +26,21 @@ class SessionHost(HostCore):
     """The sessions of one process: makes, finds and ends them. Made by `open_host`."""
 
     metrics: Metrics
+    prepare: Callable[[SessionOptions], SessionOptions] | None = None
+    """What makes options that this host can run of those that it is given: where it is embedded, handlers may be made
+    for another loop or for threads. Called once for each set of options."""
 
-    async def create_session(self, *, session_id: str | None = None, **options: Any) -> Session:
+    async def create_session(
+        self, *, session_id: str | None = None, **options: Unpack[SessionKeywords]
+    ) -> Session:
         """Make a session and return its handle.
 
         * `model`: an object with `complete` and `stream` (`exeunt.ModelClient`), or a name with
           `provider={"type": "openai", "base_url": ..., "api_key": ...}`.
         * `tools`, `system_message`, `developer_messages`: what the model is given in every context.
         * `on_permission_request`: called before each tool that does not skip permission; without it, such a tool
-          is denied. `approve_all` approves every call.
+          is denied. `approve_all` approves every call, `leave_pending` leaves them to `session.answer`.
+        * `on_user_input_request`: called when a tool asks the user something; without it, nobody can be asked.
         * `hooks`, or `on_session_start`, `on_user_prompt_submitted`, `on_pre_tool_use`, `on_post_tool_use`,
           `on_post_tool_use_failure`, `on_session_end`, `on_error_occurred`.
         * `tenant`: whose share of the host it uses. `streaming`: whether answers are asked for in pieces.
@@ -44,24 +50,24 @@ class SessionHost(HostCore):
 
         Raises `SessionExists`, `InvalidConfiguration`, `SessionClosed`. Cancelled: the session may exist.
         """
-        chosen = _options(options)
+        chosen = self._options(options)
         self.metrics.register_tools(chosen.tools.names)
         return await self.open_session(chosen, session_id)
 
     async def resume_session(
-        self, session_id: str, *, continue_pending_work: bool = False, **options: Any
+        self, session_id: str, *, continue_pending_work: bool = False, **options: Unpack[SessionKeywords]
     ) -> Session:
         """Take up a stored session, or attach to one that is in memory; return its handle.
 
         *options* are those of `create_session`, given anew; without any, those that the session last had in this
         process (of the last `HostOptions.remembered_options` that were disconnected), or what `session_options` of
         `open_host` returns. Calls that were open at the end of the log are `interrupted`. With
-        *continue_pending_work* the session goes on by itself with the seed of a committed clear and the queued
-        messages; else they wait for the next message.
+        *continue_pending_work* the session goes on by itself with the turn that was cut off, the seed of a committed
+        clear and the queued messages, and what waits for an approval waits on; else all that waits for a message.
 
         Raises `SessionNotFound`, `SessionNotConfigured`, `InvalidConfiguration`.
         """
-        chosen = _options(options) if options else None
+        chosen = self._options(options) if options else None
         if chosen is not None:
             self.metrics.register_tools(chosen.tools.names)
         return await self.reopen_session(session_id, chosen, continue_pending_work=continue_pending_work)
@@ -73,7 +79,7 @@ class SessionHost(HostCore):
         at: str | int | None = None,
         new_session_id: str | None = None,
         continue_pending_work: bool = False,
-        **options: Any,
+        **options: Unpack[SessionKeywords],
     ) -> Session:
         """Make a session whose log is a copy of another's, up to and with the event *at*; return its handle.
 
@@ -85,25 +91,27 @@ class SessionHost(HostCore):
         Raises `SessionNotFound`, `UnknownEvent`, `InvalidConfiguration` for a number that the log does not have,
         `SessionExists`, `SessionNotConfigured`, `JournalError`. Cancelled: the copy may exist.
         """
-        chosen = _options(options) if options else None
+        chosen = self._options(options) if options else None
         if chosen is not None:
             self.metrics.register_tools(chosen.tools.names)
         return await self.fork(session_id, chosen, at, new_session_id, continue_pending_work)
 
     async def resolve(self, session_id: str) -> SessionOptions:
         """Ask `session_options` of `open_host`, and let the metrics know the tools."""
-        options = await super().resolve(session_id)
+        options = self._prepared(await super().resolve(session_id))
         self.metrics.register_tools(options.tools.names)
         return options
 
+    def _options(self, keywords: SessionKeywords) -> SessionOptions:
+        if "model" not in keywords:
+            raise InvalidConfiguration("a session needs a model: an object, or a name with a provider")
+        try:
+            return self._prepared(build_options(**keywords))
+        except TypeError as error:
+            raise InvalidConfiguration(f"create_session: {error}") from error
 
-def _options(keywords: dict[str, Any]) -> Any:
-    if "model" not in keywords:
-        raise InvalidConfiguration("a session needs a model: an object, or a name with a provider")
-    try:
-        return build_options(**keywords)
-    except TypeError as error:
-        raise InvalidConfiguration(f"create_session: {error}") from error
+    def _prepared(self, options: SessionOptions) -> SessionOptions:
+        return options if self.prepare is None else self.prepare(options)
 
 
 @asynccontextmanager
@@ -125,10 +133,12 @@ async def open_host(
     handlers have a second to clean up. Python cannot leave a task that shields itself from cancellation: the host
     waits for it, and names tool and session in the log every 5 s. Errors of the body are raised as they are.
     """
+    # Out here, so that what is wrong with the URL is raised as it is.
+    keeper = journal_from_url(journal) if isinstance(journal, str) else journal
     failure: BaseException | None = None
     timers, naming = _Outlasting(), _Outlasting()
     try:
-        async with trio.open_nursery() as watch, _open_journal(journal) as (kept, writing):
+        async with trio.open_nursery() as watch, _open_journal(keeper) as (kept, writing):
             try:
                 async with trio.open_nursery() as nursery, open_supervisor(name="host") as services:
                     host: SessionHost | None = None
@@ -178,21 +188,20 @@ async def open_host(
 
 @asynccontextmanager
 async def _open_journal(
-    journal: Journal | str | None,
+    journal: Journal | None,
 ) -> "AsyncGenerator[tuple[Journal, _Outlasting]]":
     """Run a journal that is a service of its own until `end()` is called on what comes with it."""
     writing = _Outlasting()
     if journal is None:
         yield MemoryJournal(), writing
         return
-    kept = journal_from_url(journal) if isinstance(journal, str) else journal
-    if not isinstance(kept, DurableJournal):
-        yield kept, writing
+    if not isinstance(journal, DurableJournal):
+        yield journal, writing
         return
     async with trio.open_nursery() as nursery:
-        await nursery.start(writing.start, kept.run)
+        await nursery.start(writing.start, journal.run)
         try:
-            yield kept, writing
+            yield journal, writing
         finally:
             writing.end()
             nursery.cancel_scope.cancel()

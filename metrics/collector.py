@@ -32,6 +32,7 @@ class _Nothing:
     mailbox_depth: int = 0
     mailbox_refused: int = 0
     tool_calls_in_flight: int = 0
+    pending_requests: int = 0
     subscriber_lag: int = 0
     admission: Mapping[str, int] = {}
 
@@ -72,6 +73,22 @@ class HostCollector(Collector):
             "Messages that left a context with one clear, system and developer messages not counted.",
             (),
             [((), recorder.messages_cleared)],
+        )
+        yield _counter(
+            "exeunt_context_clear_triggers",
+            "Contexts that were cleared, by what brought it about.",
+            "trigger",
+            recorder.clear_triggers,
+        )
+        yield self._handoffs()
+        yield _counter(
+            "exeunt_permission_requests",
+            "Requests for approval that have ended.",
+            "end",
+            recorder.permissions,
+        )
+        yield _counter(
+            "exeunt_user_input_requests", "Questions to users that have ended.", "end", recorder.questions
         )
         yield _counter("exeunt_turn_terminations", "Turns that ended.", "reason", recorder.terminations)
         yield _histogram(
@@ -149,6 +166,16 @@ class HostCollector(Collector):
                         family.add_metric((tool, outcome, terminal), count)
         return family
 
+    def _handoffs(self) -> Metric:
+        family = CounterMetricFamily(
+            "exeunt_handoffs",
+            "Steps of handoffs, between contexts or sessions.",
+            labels=("action", "trigger"),
+        )
+        for pair, count in sorted(self._recorder.handoffs.counts.copy().items()):
+            family.add_metric(pair, count)
+        return family
+
     def _read(self, statistics: HostStatisticsLike) -> Iterator[Metric]:
         sessions = GaugeMetricFamily("exeunt_sessions", "Sessions in memory.", labels=("state",))
         for state, number in _close(self._states, statistics.sessions).items():
@@ -164,6 +191,11 @@ class HostCollector(Collector):
             "exeunt_tool_calls_in_flight",
             "Tool calls without an outcome yet.",
             statistics.tool_calls_in_flight,
+        )
+        yield GaugeMetricFamily(
+            "exeunt_pending_requests",
+            "Approvals and questions to users that nobody has answered.",
+            statistics.pending_requests,
         )
         yield CounterMetricFamily(
             "exeunt_subscriber_lag", "Times that a subscriber's buffer was full.", statistics.subscriber_lag

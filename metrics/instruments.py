@@ -62,6 +62,23 @@ class Counter:
 
 
 @attrs.define(eq=False)
+class PairCounter:
+    """A counter for each pair of values of two closed labels. Only pairs that were counted have a series."""
+
+    first: ClosedLabel
+    second: ClosedLabel
+    counts: dict[tuple[str, str], int] = attrs.field(init=False, factory=dict[tuple[str, str], int])
+
+    def add(self, first: str, second: str) -> None:
+        """Count one more of a pair."""
+        pair = (
+            first if first in self.first.values else self.first.outside(first),
+            second if second in self.second.values else self.second.outside(second),
+        )
+        self.counts[pair] = self.counts.get(pair, 0) + 1
+
+
+@attrs.define(eq=False)
 class Histogram:
     """How often values fell between bounds. A value equal to a bound counts below it, as Prometheus wants."""
 

@@ -14,7 +14,7 @@ from exeunt.actors.errors import (
     RemoteSessionError,
 )
 from exeunt.actors.models import ModelErrorKind
-from exeunt.actors.outcomes import Outcome, TurnEndReason
+from exeunt.actors.outcomes import HANDOFF_ACTIONS, HANDOFF_TRIGGERS, Outcome, TurnEndReason
 
 OTHER: Final = "other"
 """Stands for every value outside a set, and for every name beyond a cap."""
@@ -36,9 +36,26 @@ CLEAR_OUTCOMES: Final = (
     ),
 )
 
+UNNAMED: Final = "unnamed"
+CLEAR_TRIGGERS: Final = (
+    UNNAMED,
+    "tool",
+    "phase",
+    *(f"handoff_{trigger}" for trigger in HANDOFF_TRIGGERS if trigger != "tool"),
+)
+"""Of a trigger such as `phase:build` the part before the colon counts: names of phases are not known here."""
+
+PERMISSION_ENDS: Final = (
+    "approved", "approved-for-session", "rejected", "unavailable", "timeout", "cancelled"
+)  # fmt: skip
+
+USER_INPUT_ENDS: Final = ("answered", "unavailable", "timeout", "cancelled")
+
 TURN_REASONS: Final = tuple(reason.value for reason in TurnEndReason)
 
 TOOL_OUTCOMES: Final = tuple(outcome.value for outcome in Outcome)
+
+HANDOFFS: Final = (HANDOFF_ACTIONS, HANDOFF_TRIGGERS)
 
 MODEL_OK: Final = "ok"
 MODEL_STATUSES: Final = (MODEL_OK, *(kind.value for kind in ModelErrorKind))

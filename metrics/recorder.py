@@ -14,11 +14,14 @@ from exeunt.actors.events import (
     Event,
     MessageDropped,
     ModelCallFailure,
+    PermissionCompleted,
     SessionFailed,
+    SessionHandoff,
     SessionRestarted,
     ToolExecutionComplete,
     ToolResultStale,
     TurnEnd,
+    UserInputCompleted,
 )
 from exeunt.metrics import labels
 from exeunt.metrics.instruments import (
@@ -27,6 +30,7 @@ from exeunt.metrics.instruments import (
     Histogram,
     HistogramSet,
     ModelCalls,
+    PairCounter,
     ToolCalls,
 )
 
@@ -68,6 +72,15 @@ class Recorder:
         status = label("exeunt_model_call_duration_seconds{status}", labels.MODEL_STATUSES)
         self.strict: Final = strict
         self.clears = Counter(label("exeunt_context_clears_total{outcome}", labels.CLEAR_OUTCOMES))
+        self.clear_triggers = Counter(
+            label("exeunt_context_clear_triggers_total{trigger}", labels.CLEAR_TRIGGERS)
+        )
+        self.handoffs = PairCounter(
+            label("exeunt_handoffs_total{action}", labels.HANDOFFS[0]),
+            label("exeunt_handoffs_total{trigger}", labels.HANDOFFS[1]),
+        )
+        self.permissions = Counter(label("exeunt_permission_requests_total{end}", labels.PERMISSION_ENDS))
+        self.questions = Counter(label("exeunt_user_input_requests_total{end}", labels.USER_INPUT_ENDS))
         self.messages_cleared = Histogram(MESSAGES_BOUNDS)
         self.terminations = Counter(reason)
         self.turn_seconds = HistogramSet(reason, TURN_BOUNDS)
@@ -95,6 +108,9 @@ class Recorder:
             DeadLetter: self._dead_lettered,
             MessageDropped: self._message_dropped,
             ToolResultStale: self._result_stale,
+            SessionHandoff: self._handed_off,
+            PermissionCompleted: self._permission_ended,
+            UserInputCompleted: self._question_ended,
         }
 
     def observe(self, session_id: str, events: Sequence[Event], /) -> None:
@@ -148,6 +164,7 @@ class Recorder:
         self.model_seconds.observe(event.provider, event.error_type, event.duration)
 
     def _clear_committed(self, session_id: str, event: ContextCleared) -> None:
+        self.clear_triggers.add(event.trigger.partition(":")[0] or labels.UNNAMED)
         self.clears.add_one_of(labels.COMMITTED, session_id, event.time)
         self.messages_cleared.observe(event.messages_cleared)
 
@@ -156,6 +173,15 @@ class Recorder:
 
     def _clear_refused(self, session_id: str, event: ClearRefusedEvent) -> None:
         self.clears.add_one_of(event.cause, session_id, event.time)
+
+    def _handed_off(self, _: str, event: SessionHandoff) -> None:
+        self.handoffs.add(event.action, event.trigger)
+
+    def _permission_ended(self, _: str, event: PermissionCompleted) -> None:
+        self.permissions.add(event.kind)
+
+    def _question_ended(self, _: str, event: UserInputCompleted) -> None:
+        self.questions.add(event.kind)
 
     def _actor_restarted(self, _: str, __: SessionRestarted) -> None:
         self.restarts.add(labels.CRASH)

@@ -40,6 +40,11 @@ class HostStatisticsLike(Protocol):
         ...
 
     @property
+    def pending_requests(self) -> int:
+        """Approvals and questions to users that nobody has answered."""
+        ...
+
+    @property
     def subscriber_lag(self) -> int:
         """Times that a subscriber's buffer was full since the host began."""
         ...

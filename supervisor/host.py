@@ -6,7 +6,7 @@ import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, TypeVarTuple
 
 import attrs
 import trio
@@ -24,7 +24,8 @@ from exeunt.actors.errors import (
 from exeunt.actors.events.envelope import seq_in
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.ports import Observer
-from exeunt.actors.session import RemoteSession, Session, SessionTransport
+from exeunt.actors.session import PendingRequest, RemoteSession, Session, SessionTransport
+from exeunt.actors.session.pending import pending_in
 from exeunt.actors.session.remote import ANSWER_TIMEOUT
 from exeunt.actors.session.waiting import HOST_ENDED
 from exeunt.actors.timers import Timers
@@ -41,12 +42,14 @@ from exeunt.supervisor.retention import Retention
 from exeunt.supervisor.slots import FairSlots
 from exeunt.supervisor.statistics import HostStatistics
 from exeunt.supervisor.supervision import SessionSupervision
+from exeunt.supervisor.threads import run_on_loop
 from exeunt.supervisor.tree import Supervisor
 from exeunt.supervisor.waking import PassiveSessions, Unconfigured
 
 logger = logging.getLogger("exeunt.supervisor")
 
 T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
 
 OptionsResolver = Callable[[str, SessionMetadata], Awaitable[SessionOptions]]
 
@@ -69,6 +72,7 @@ class HostCore:
         resolver: OptionsResolver | None,
     ) -> None:
         self.nursery = nursery
+        self._token = trio.lowlevel.current_trio_token()
         self.clock = HostClock()
         self.workers = Workers(nursery)
         self.timers = Timers(self.clock.now)
@@ -414,6 +418,24 @@ class HostCore:
         """Tell *observer* of every event of every session, from now on, after it was logged."""
         self.observers.append(observer)
 
+    def pending_requests(self, *, tenant: str | None = None) -> Sequence[PendingRequest]:
+        """Return what the sessions in memory ask people, oldest first; of one tenant, if asked. Costs O(sessions).
+
+        What a stored session asks that is not in memory is in its log: take it up with `continue_pending_work=True`.
+        """
+        return pending_in(self._actors.values(), tenant)
+
+    def run_from_thread(self, async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> T:
+        """Run `async_fn(*args)` on the host's loop, from any other thread; return what it returns.
+
+        The only way from a thread that the host did not start: everything else of a host, its sessions' methods too,
+        belongs to the loop's thread. `host.run_from_thread(session.answer, request_id, "yes")`. Blocks the thread.
+
+        Raises what *async_fn* raises, `WouldDeadlock` in the loop's own thread, and `SessionClosed` when the loop has
+        ended, or ends meanwhile: then it may have been done.
+        """
+        return run_on_loop(self._token, async_fn, *args)
+
     def statistics(self) -> HostStatistics:
         """Return a look at the host. Costs O(sessions)."""
         actors = list(self._actors.values())
@@ -427,6 +449,7 @@ class HostCore:
             mailbox_depth=sum(actor.mailbox_depth for actor in actors),
             mailbox_refused=self._refused,
             tool_calls_in_flight=sum(0 if actor.batch is None else actor.batch.open for actor in actors),
+            pending_requests=len(self.pending_requests()),
             subscriber_lag=self._lagged,
             subscriber_errors=self._subscriber_errors,
             stuck_handlers=len(self.fenced),

@@ -23,6 +23,8 @@ class HostStatistics:
     """Messages refused with `MailboxFull` or `JournalUnavailable` since the host began."""
     tool_calls_in_flight: int
     """Tool calls between their start and their recorded outcome."""
+    pending_requests: int
+    """Approvals and questions to users that nobody has answered."""
     subscriber_lag: int
     """Times that a subscriber's buffer was full."""
     subscriber_errors: int

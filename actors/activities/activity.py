@@ -32,6 +32,8 @@ class Activity(ABC):
     """Why it was cancelled: `timeout`, `aborted`, `stopped`, `siblings`, `interrupted`."""
     done: bool = False
     """Whether its result is decided. What its task still does is stale."""
+    followers: set[trio.CancelScope] | None = None
+    """What else is to be cancelled with it: waits of its handler that another task makes for it."""
     _limit: float = 0.0
 
     def __init__(self, actor: SessionActor) -> None:
@@ -68,12 +70,29 @@ class Activity(ABC):
         if self.cause is None and not self.done:
             self._arm(seconds)
 
+    def unlimit(self) -> None:
+        """Take the time away that it had; what follows has its own."""
+        if self._limit and self.cause is None:
+            self.actor.host.timers.stop(self._limit, self)
+            self._limit = 0.0
+
     def _arm(self, seconds: float) -> None:
         timers = self.actor.host.timers
         if self._limit:
             timers.stop(self._limit, self)
         self._limit = seconds
         timers.start(seconds, self)
+
+    def follow(self, scope: trio.CancelScope) -> None:
+        """Cancel *scope* too when this is cancelled, until `unfollow`."""
+        if self.followers is None:
+            self.followers = set()
+        self.followers.add(scope)
+
+    def unfollow(self, scope: trio.CancelScope) -> None:
+        """Undo a `follow`."""
+        if self.followers is not None:
+            self.followers.discard(scope)
 
     def cancel(self, cause: str) -> None:
         """End it. It is fenced if it has not come back after the grace. The first cause stands."""
@@ -82,6 +101,8 @@ class Activity(ABC):
             self._arm(GRACE)
             if self.scope is not None:
                 self.scope.cancel()
+            for scope in self.followers or ():
+                scope.cancel()
 
     def fence(self) -> None:
         """Decide its result now, without its task."""

@@ -3,8 +3,10 @@
 import contextlib
 import functools
 import inspect
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, TypeVar
 
+import outcome
 import trio
 
 from exeunt.actors.activities.hook_calls import call_hook, common_fields
@@ -14,11 +16,14 @@ from exeunt.actors.hooks import ErrorOccurredInput
 from exeunt.actors.outcomes import ToolResult
 from exeunt.actors.text import cause_of, encodable
 from exeunt.actors.tools import ToolInvocation, to_result
+from exeunt.actors.turn import parking
 from exeunt.actors.turn.live import Waiter
 
 if TYPE_CHECKING:
     from exeunt.actors.activities.tool_call import Call
     from exeunt.actors.tools import Tool
+
+T = TypeVar("T")
 
 
 async def run(call: "Call", tool: "Tool[..., Any]", bound: Any) -> ToolResult:
@@ -34,7 +39,7 @@ async def run(call: "Call", tool: "Tool[..., Any]", bound: Any) -> ToolResult:
         call.stage = "handler"
         call.limit(tool.timeout)
         invocation = ToolInvocation(
-            actor.handle(), actor.id, call.call.id, call.name, call.arguments_json, call
+            actor.id, call.call.id, call.name, call.arguments_json, call, session=actor.handle()
         )
         try:
             if tool.is_async:
@@ -78,6 +83,27 @@ async def take_slot_again(call: "Call") -> None:
     """
     if not call.cancelled and not call.actor.host.tool_slots.requeue_front(call):
         await _granted(call)
+
+
+async def leave_slots_while(call: "Call", wait: Callable[[], Awaitable[T]]) -> T:
+    """Await *wait()*, which waits for somebody; the call leaves its slots to others meanwhile.
+
+    It has its slot for tools again when this returns or raises, except by a cancellation.
+    """
+    actor = call.actor
+    actor.put(parking.park, call)
+    if actor.host.tool_slots.release(call):
+        call.left_slot = True
+    result = await outcome.acapture(wait)
+    actor.put(parking.unpark, call)
+    cancelled = isinstance(result, outcome.Error) and not isinstance(result.error, Exception)
+    if call.left_slot and not call.parks and not cancelled:
+        call.left_slot = False
+        await take_slot_again(call)
+    try:
+        return result.unwrap()
+    finally:
+        del result  # an error holds this frame
 
 
 async def _granted(call: "Call") -> None:

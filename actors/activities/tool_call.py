@@ -32,10 +32,16 @@ from exeunt.actors.permissions import approve_all
 from exeunt.actors.text import encodable
 from exeunt.actors.tools import InvalidArguments, Tool, to_result
 from exeunt.actors.turn.live import Waiter
+from exeunt.actors.turn.requests import OpenRequest
+from exeunt.actors.user_input import UserInputResponse
 
 if TYPE_CHECKING:
     from exeunt.actors.turn.actor import SessionActor
     from exeunt.actors.turn.live import Turn
+
+
+NOTHING: list[str] = []
+"""What a call that never ran before has asked: shared, and always empty."""
 
 
 class Call(Activity):
@@ -61,8 +67,17 @@ class Call(Activity):
     """Whether it asked for a clear that was refused."""
     result: ToolResult | None = None
     """What the handler gave, once it has."""
-    asking: str | None = None
-    """Id of the approval that it waits for."""
+    open_request: OpenRequest | None = None
+    """The request for approval with which it waits on; the hook before it has seen the call already."""
+    requests: dict[str, OpenRequest] | None = None
+    """What it has asked people, by id, while somebody waits for the answer."""
+    asked_before: list[str] = NOTHING
+    """Ids of what it asked the user when it ran before, in an activation that has ended."""
+    approval_seconds: float = 0.0
+    """What its approval may take."""
+    _holds: int = 0
+    """Questions to the user that keep the handler's time from running."""
+    _time_left: float = 0.0
     left_slot: bool = False
     """Whether its handler, while it waits for another session, has left its slot for tools."""
     parks: int = 0
@@ -105,6 +120,28 @@ class Call(Activity):
         if self.slot_waiter is not None:
             self.slot_waiter.resolve(Value(None))  # one each: it can be unwrapped once
 
+    def hold_time(self) -> None:
+        """Stop the handler's time: it waits for a person, who has a time of his own."""
+        self._holds += 1
+        if self._holds == 1 and self.stage == "handler" and self._limit:
+            self._time_left = self.actor.host.timers.remaining(self._limit, self)
+            self.unlimit()
+
+    def release_time(self) -> None:
+        """Let the handler's time go on, once nobody is waited for any more."""
+        self._holds -= 1
+        if not self._holds and self._time_left:
+            self.limit(self._time_left)
+            self._time_left = 0.0
+
+    async def ask_user(
+        self, question: str, choices: Any, allow_freeform: bool, seconds: float | None
+    ) -> UserInputResponse:
+        """Ask the user something. See `ToolInvocation.ask_user`."""
+        from exeunt.actors.activities.questions import ask_user
+
+        return await ask_user(self, question, choices, allow_freeform, seconds)
+
     async def run(self) -> CallEnd:
         """Pass through the pipeline."""
         if self.actor.log.outlives_process:
@@ -124,9 +161,10 @@ class Call(Activity):
     async def _pipeline(self, tool: Tool[..., Any]) -> CallEnd:
         options = self.actor.options
         bound = tool.bind(self.arguments_json)
-        must_ask = not (tool.skip_permission or options.on_permission_request is approve_all)
+        waits_on = self.open_request is not None
+        must_ask = waits_on or not (tool.skip_permission or options.on_permission_request is approve_all)
         forced = False
-        if options.hooks.on_pre_tool_use is not None:
+        if options.hooks.on_pre_tool_use is not None and not waits_on:
             verdict = await self._pre_hook(tool)
             if isinstance(verdict, CallEnd):
                 return verdict
@@ -165,7 +203,11 @@ class Call(Activity):
     def _timeout_end(self) -> CallEnd:
         waits = self.actor.options.waits
         if self.stage == "approval":
-            text = f"Permission denied: nobody answered the request for approval within {waits.approval:g} s."
+            text = (
+                f"Permission denied: nobody answered the request for approval within {self.approval_seconds:g} s."
+                if self.requests
+                else "Permission denied: the permission handler did not return after another answer had been given."
+            )
             return CallEnd(Outcome.DENIED, text, text)
         if self.stage == "pre_hook":
             text = f"Denied by preToolUse hook: the hook did not return within {waits.hook:g} s."

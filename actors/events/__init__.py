@@ -1,7 +1,7 @@
 """What happens in a session, as values.
 
 Names and payloads are those of the Copilot SDK where it has them, in snake_case. Read `envelope`, then
-`messages` (the conversation), `tools` (calls and approvals), `session` (life, errors, clears, hooks).
+`messages` (the conversation), `tools` (calls, approvals, questions), `session` (life, errors, clears, hooks).
 """
 
 from exeunt.actors.events.envelope import EphemeralEvent, Event, Origin
@@ -30,6 +30,7 @@ from exeunt.actors.events.session import (
     HookStart,
     SessionError,
     SessionFailed,
+    SessionHandoff,
     SessionIdle,
     SessionRestarted,
     SessionResume,
@@ -44,6 +45,8 @@ from exeunt.actors.events.tools import (
     ToolExecutionComplete,
     ToolExecutionStart,
     ToolResultStale,
+    UserInputCompleted,
+    UserInputRequested,
 )
 
 __all__ = [
@@ -71,6 +74,7 @@ __all__ = [
     "PermissionRequested",
     "SessionError",
     "SessionFailed",
+    "SessionHandoff",
     "SessionIdle",
     "SessionRestarted",
     "SessionResume",
@@ -83,5 +87,7 @@ __all__ = [
     "ToolExecutionStart",
     "ToolResultStale",
     "TurnEnd",
+    "UserInputCompleted",
+    "UserInputRequested",
     "UserMessage",
 ]

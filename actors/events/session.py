@@ -79,6 +79,8 @@ class ContextCleared(Event, frozen=True, gc=False, tag="session.context_cleared"
     """Number of the context that begins here."""
     only_clears: bool = False
     """Whether the clearing turn took in no message and called nothing but clears (the loop guard counts these)."""
+    trigger: str = ""
+    """What brought it about, in the words of who asked for it: `tool`, `handoff_tokens`, `phase:build`."""
 
     @property
     def content(self) -> str:
@@ -107,6 +109,25 @@ class SessionTruncated(Event, frozen=True, gc=False, tag="session.truncated"):
     """Messages of the context before that stay: its first ones."""
     restored: tuple[bytes, ...] = ()
     """Messages that follow them, as slices of a log."""
+
+
+class SessionHandoff(Event, frozen=True, gc=False, tag="session.handoff"):
+    """A step on the way of a handoff: of a context to its successor, or of work to another session."""
+
+    type: ClassVar[str] = "session.handoff"
+    action: str
+    """`reminded`, `forced` (staged by a policy; the clear's own event says that it happened), `refused`,
+    `summary_failed`; between sessions `sent` or `received`."""
+    trigger: str
+    """What brought it about: `tool`, `messages`, `tokens` or `share`."""
+    generation: int
+    """Number of the context in which that was."""
+    session_id: str | None = None
+    """The other session, where there is one."""
+    message_id: str | None = None
+    """The message that was sent there, or that came from there."""
+    detail: str | None = None
+    """Why, where it did not come about."""
 
 
 class SessionIdle(EphemeralEvent, frozen=True, gc=False, tag="session.idle"):

@@ -1,4 +1,4 @@
-"""Events of tool calls."""
+"""Events of tool calls, and of what they ask people."""
 
 from typing import Any, ClassVar
 
@@ -83,6 +83,12 @@ class PermissionRequested(Event, frozen=True, gc=False, tag="permission.requeste
     tool_call_id: str
     tool_name: str
     arguments_json: str
+    """The arguments with which the call would run, as a hook may have changed them."""
+    tool_description: str = ""
+    deadline: float | None = None
+    """When the request ends without an answer, in seconds since the epoch; `None` in logs of old."""
+    guidance: str | None = None
+    """What a hook wants the model to read after the batch, if the call has to wait on in another activation."""
 
 
 class PermissionCompleted(Event, frozen=True, gc=False, tag="permission.completed"):
@@ -94,3 +100,30 @@ class PermissionCompleted(Event, frozen=True, gc=False, tag="permission.complete
     kind: str
     """`approved`, `approved-for-session`, `rejected`, `unavailable`, `timeout` or `cancelled`."""
     feedback: str | None = None
+
+
+class UserInputRequested(Event, frozen=True, gc=False, tag="user_input.requested"):
+    """A call asks the user something."""
+
+    type: ClassVar[str] = "user_input.requested"
+    request_id: str
+    tool_call_id: str
+    tool_name: str
+    question: str
+    choices: tuple[str, ...] = ()
+    allow_freeform: bool = True
+    """Whether an answer may be none of the choices."""
+    deadline: float | None = None
+    """When the request ends without an answer, in seconds since the epoch."""
+
+
+class UserInputCompleted(Event, frozen=True, gc=False, tag="user_input.completed"):
+    """The question has its answer, or will have none."""
+
+    type: ClassVar[str] = "user_input.completed"
+    request_id: str
+    tool_call_id: str
+    kind: str
+    """`answered`, `unavailable`, `timeout` or `cancelled`."""
+    answer: str | None = None
+    was_freeform: bool = False

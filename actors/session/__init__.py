@@ -6,6 +6,7 @@ Read `session` (the handle), `history` (the context and its clear), `replies` (w
 """
 
 from exeunt.actors.session.history import ClearResult, History
+from exeunt.actors.session.pending import PendingRequest
 from exeunt.actors.session.remote import (
     FrameStream,
     RemoteEventStream,
@@ -24,6 +25,7 @@ __all__ = [
     "EventStream",
     "FrameStream",
     "History",
+    "PendingRequest",
     "RemoteEventStream",
     "RemoteHistory",
     "RemoteSession",

@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from exeunt.actors.turn.actor import SessionActor
 
 
+LONGEST_TRIGGER = 64
+"""Characters: a word or two, for an event and a label."""
+
+
 @attrs.frozen(eq=False)
 class ClearResult:
     """A clear that was staged."""
@@ -90,7 +94,9 @@ class History:
             )
         return actor.context.visible()
 
-    async def clear_context(self, prompt: str, *, siblings: Siblings | None = None) -> ClearResult:
+    async def clear_context(
+        self, prompt: str, *, siblings: Siblings | None = None, trigger: str = ""
+    ) -> ClearResult:
         """Replace the conversation by *prompt*, as the first user message of a new context.
 
         Identity, system and developer messages, configuration and event log stay. The clear is *staged* at once
@@ -98,7 +104,8 @@ class History:
         several the terminal ones, if any). It is *committed* when that call has succeeded and every other call of
         its batch has an outcome: `siblings="wait"` lets them run on, `"cancel"` ends them once the owner has
         succeeded. A turn with the seed follows without an idle between. It is *rolled back*, and the context
-        stays as it was, when the call fails or the turn is aborted.
+        stays as it was, when the call fails or the turn is aborted. *trigger* says in the event of the commit what
+        brought it about: at most 64 characters.
 
         Raises, in this order of checks, `EmptySeedPrompt`, `NoToolCallInFlight`, `ClearAlreadyStaged`,
         `ClearLoop`; nothing has changed then but a counter. `InvalidConfiguration` and `InvalidPrompt` (half a
@@ -107,6 +114,10 @@ class History:
         actor = self._actor
         if siblings not in (None, "wait", "cancel"):
             raise InvalidConfiguration(f"siblings must be 'wait' or 'cancel', not {siblings!r}")
+        if not isinstance(trigger, str) or len(trigger) > LONGEST_TRIGGER or encodable(trigger) != trigger:
+            raise InvalidConfiguration(
+                f"trigger is a text of at most {LONGEST_TRIGGER} characters, not {trigger!r:.80}"
+            )
         if isinstance(prompt, str) and encodable(prompt) != prompt:
             raise InvalidPrompt("the seed prompt holds half a surrogate pair and cannot be sent to a model")
         refusal = clears.refusal(actor, prompt)
@@ -115,7 +126,7 @@ class History:
             raise refusal
         await trio.lowlevel.checkpoint_if_cancelled()
         staged: list[clears.StagedClear] = []
-        actor.put(clears.stage, prompt, siblings or actor.options.siblings, staged)
+        actor.put(clears.stage, prompt, siblings or actor.options.siblings, trigger, staged)
         (clear,) = staged
         return ClearResult(clear.messages_cleared, actor, clear)
 

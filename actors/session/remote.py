@@ -218,7 +218,9 @@ class RemoteHistory:
         self._refuse = refuse
         self._session_id = session_id
 
-    async def clear_context(self, prompt: object = None, *, siblings: object = None) -> NoReturn:
+    async def clear_context(
+        self, prompt: object = None, *, siblings: object = None, trigger: object = None
+    ) -> NoReturn:
         """Raise `RemoteSessionError`, whatever the arguments are; count it, and send nothing.
 
         A clear belongs to a tool call, and tool calls are in flight only where the actor is.

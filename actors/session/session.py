@@ -2,24 +2,28 @@
 
 import contextlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 import trio
 
-from exeunt.actors.callers import Caller, would_deadlock
+from exeunt.actors.callers import CALLER, Caller, would_deadlock
 from exeunt.actors.errors import (
     InvalidConfiguration,
     InvalidPrompt,
     JournalUnavailable,
     MailboxFull,
+    NotInToolCall,
     ReplyTimeout,
     SessionNotConfigured,
+    SessionPassive,
 )
-from exeunt.actors.events import Event
+from exeunt.actors.events import Event, SessionHandoff
+from exeunt.actors.outcomes import HANDOFF_ACTIONS, HANDOFF_TRIGGERS, HandoffAction, HandoffTrigger
 from exeunt.actors.session.history import History
+from exeunt.actors.session.pending import PendingRequest, pending_requests
 from exeunt.actors.session.replies import AbortReceipt, Reply, ToolOutcome
 from exeunt.actors.session.statistics import SessionStatistics
 from exeunt.actors.session.subscriptions import EventStream, check_seq
@@ -32,9 +36,11 @@ from exeunt.actors.session.waiting import (
     refuse_status,
     wait_leaving_slots,
 )
-from exeunt.actors.turn import aborts, host_calls, turns
+from exeunt.actors.text import encodable
+from exeunt.actors.turn import aborts, host_calls, requests, turns
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Waiter
+from exeunt.actors.user_input import UserInputResponse
 
 T = TypeVar("T")
 
@@ -170,6 +176,55 @@ class Session:
         await _put_anywhere(actor, aborts.stop, reason, waiter)
         await waiter.wait()
 
+    def pending_requests(self) -> tuple[PendingRequest, ...]:
+        """Return what the session's tool calls ask people now, oldest first: approvals and questions to the user.
+
+        Requests are in the log: they outlive a restart of the actor, and the end of the process where the session is
+        taken up with `continue_pending_work=True`. Never waits. A session that is not in memory has none to show.
+        """
+        return pending_requests(self._actor)
+
+    async def answer(self, request_id: str, answer: Any) -> None:
+        """Answer an open request, whoever the caller is; return once the answer cannot be lost.
+
+        To a request for approval the *answer* is a decision as a permission handler gives it: `ApproveOnce()`,
+        `ApproveForSession()`, `Reject(feedback)`, `UserNotAvailable()`, or its kind as a text. To a question it is a
+        text, a `UserInputResponse`, or a mapping with `answer`. The first answer counts; a handler that is still being
+        asked is cancelled. From another thread: `host.run_from_thread(session.answer, request_id, answer)`.
+
+        Raises `RequestNotPending`: unknown, answered, or over; `InvalidAnswer`: the request is open still;
+        `SessionClosed`, `SessionFailed`, `JournalError`. Cancelled: the answer was given, or was not.
+        """
+        actor = self._actor
+        if actor.status not in ("live", "restarting"):
+            refuse_status(actor)
+        await trio.lowlevel.checkpoint_if_cancelled()
+        waiter = Waiter()
+        actor.put(requests.answer, request_id, answer, waiter)
+        seq = cast("int", await waiter.wait())
+        if actor.options.durability != "relaxed" and actor.log.outlives_process:
+            await actor.log.wait_durable(seq)
+
+    async def ask_user(
+        self,
+        question: str,
+        choices: Iterable[str] | None = None,
+        *,
+        allow_freeform: bool = True,
+        timeout: float | None = None,  # noqa: ASYNC109 - the request's own time, which is logged and outlives this task
+    ) -> UserInputResponse:
+        """Ask the user something in the name of the calling handler's tool call. See `ToolInvocation.ask_user`.
+
+        Raises what that raises, and `NotInToolCall` from anywhere else than a handler of this session.
+        """
+        caller = CALLER.get()
+        if caller is None or caller.call is None or caller.actor is not self._actor or caller.settled:
+            raise NotInToolCall(
+                "a question to the user belongs to a tool call: ask in its handler, or give the model ask_user_tool()",
+                session_id=self._actor.id,
+            )
+        return await caller.call.ask_user(question, choices, allow_freeform, timeout)
+
     async def call_tool(self, name: str, arguments: Any = None) -> ToolOutcome:
         """Run one tool by the host's own will, between turns, in order with the queued messages.
 
@@ -191,6 +246,33 @@ class Session:
         else:
             act(actor)
         return cast("ToolOutcome", await wait_leaving_slots(caller, waiter.wait))
+
+    def record_handoff(
+        self,
+        action: HandoffAction,
+        *,
+        trigger: HandoffTrigger = "tool",
+        session_id: str | None = None,
+        message_id: str | None = None,
+        detail: str | None = None,
+    ) -> None:
+        """Log a step of a handoff as `session.handoff`; for policies of the host. It changes nothing else.
+
+        Raises `InvalidConfiguration`, `SessionClosed`, `SessionFailed`; `SessionPassive` when it is not in memory.
+        """
+        if action not in HANDOFF_ACTIONS or trigger not in HANDOFF_TRIGGERS:
+            raise InvalidConfiguration(
+                f"a handoff is one of {', '.join(HANDOFF_ACTIONS)}, triggered by one of {', '.join(HANDOFF_TRIGGERS)}; "
+                f"not {action!r:.40}, {trigger!r:.40}"
+            )
+        actor = self._actor
+        if actor.status in AWAY:
+            raise SessionPassive(
+                f"session {actor.id} has left memory; a message brings it back", session_id=actor.id
+            )
+        refuse_status(actor)
+        texts = [None if text is None else encodable(str(text)) for text in (session_id, message_id, detail)]
+        actor.record(SessionHandoff, action, trigger, actor.context.generation, *texts)
 
     def on(self, callback: Callable[[Event], object]) -> Callable[[], None]:
         """Call *callback*, synchronously, with every event from now on; return a function that ends that.
@@ -249,6 +331,7 @@ class Session:
             clears_in_a_row=state.clears_in_a_row,
             restarts=actor.epoch,
             subscribers=len(actor.subscribers),
+            pending_requests=sum(1 for _ in requests.listed(actor)),
         )
 
 

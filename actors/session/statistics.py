@@ -46,3 +46,5 @@ class SessionStatistics:
     """Restarts of the actor in this activation."""
     subscribers: int
     """Callbacks and event streams that get its events."""
+    pending_requests: int = 0
+    """Approvals and questions to the user that nobody has answered."""

@@ -143,6 +143,11 @@ class EventStream:
             events = log.read_now(from_seq)
             self._logged.extend(await log.read(from_seq, READ_AT_ONCE) if events is None else events)
 
+    def ready(self) -> Event | None:
+        """Return the next event if it is here already, else `None`, also when the stream has ended. Never waits."""
+        in_the_log = self._after is not None or (self._next_seq is not None and not self._logged)
+        return None if in_the_log or self._waiter is not None else self._ready()
+
     def _ready(self) -> Event | None:
         if self._missed:
             actor = self._actor

@@ -16,7 +16,6 @@ from exeunt.actors.errors import (
     WouldDeadlock,
 )
 from exeunt.actors.session.replies import Reply
-from exeunt.actors.turn import parking
 from exeunt.actors.turn.aborts import DELETED
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Waiter
@@ -69,23 +68,9 @@ async def wait_leaving_slots(caller: Caller | None, wait: Callable[[], Awaitable
 
     It has its slot for tools again when this returns or raises, except by a cancellation.
     """
-    call = None if caller is None else caller.call
-    if call is None:
+    if caller is None or caller.call is None:
         return await wait()
-    actor = call.actor
-    actor.put(parking.park, call)
-    if actor.host.tool_slots.release(call):
-        call.left_slot = True
-    result = await outcome.acapture(wait)
-    actor.put(parking.unpark, call)
-    cancelled = isinstance(result, outcome.Error) and not isinstance(result.error, Exception)
-    if call.left_slot and not call.parks and not cancelled:
-        call.left_slot = False
-        await handlers.take_slot_again(call)
-    try:
-        return result.unwrap()
-    finally:
-        del result  # an error holds this frame
+    return await handlers.leave_slots_while(caller.call, wait)
 
 
 def refuse_deadlock(actor: SessionActor, what: str) -> Caller | None:

@@ -26,6 +26,8 @@ from exeunt.actors.events import (
     ToolExecutionComplete,
     ToolExecutionStart,
     TurnEnd,
+    UserInputCompleted,
+    UserInputRequested,
     UserMessage,
 )
 from exeunt.actors.state.context import (
@@ -55,17 +57,25 @@ class Pending(msgspec.Struct, frozen=True, gc=False):
     """Position in the session's first-in-first-out order: the event's number."""
 
 
+class Asked(msgspec.Struct, frozen=True, gc=False):
+    """What a call has asked people; open until it is answered, or for want of an answer gone."""
+
+    request: PermissionRequested | UserInputRequested
+    answer: UserInputCompleted | None = None
+    """An answer is kept until its call has ended: a call that is run again asks again, and is not to ask in vain."""
+
+
 class SessionState:
     """The fold of a session's log. `apply` is the only way to change it."""
 
     __slots__ = (
-        "approvals",
         "call_ids",
         "clears_in_a_row",
         "context",
         "last_id",
         "open_calls",
         "queue",
+        "requests",
         "seq",
         "steering",
         "step",
@@ -87,8 +97,8 @@ class SessionState:
         """Requests of the open turn."""
         self.step: AssistantTurnStart | None = None
         self.open_calls: dict[str, ToolExecutionStart] | None = None
-        self.approvals: dict[str, str] | None = None
-        """Requests for approval that nobody has answered, by the id of the call."""
+        self.requests: dict[str, Asked] | None = None
+        """What open calls have asked people, by the id of the request, in order."""
         self.clears_in_a_row = 0
         self.call_ids: list[str] | None = None
         """Ids of the calls in the context. A list: looking for one is rare work, and 8 bytes an id are little."""
@@ -121,6 +131,12 @@ class SessionState:
         """Accepted messages that are not in the context."""
         return (len(self.queue) if self.queue else 0) + (len(self.steering) if self.steering else 0)
 
+    @property
+    def approvals(self) -> dict[str, str] | None:
+        """Requests for approval that nobody has answered, by the id of the call."""
+        asked = [asked.request for asked in (self.requests or {}).values()]
+        return {r.tool_call_id: r.request_id for r in asked if isinstance(r, PermissionRequested)} or None
+
     def pending(self) -> list[Pending]:
         """Return the messages that wait: steered ones first, then the queue, each in order."""
         return [*(self.steering or ()), *(self.queue or ())]
@@ -142,7 +158,7 @@ class SessionState:
             self.step,
             self.turn_steps,
             tuple(sorted(self.open_calls or ())),
-            tuple(sorted((self.approvals or {}).items())),
+            tuple((self.requests or {}).items()),
             self.clears_in_a_row,
         )
 
@@ -243,18 +259,26 @@ def _call_end(state: SessionState, event: ToolExecutionComplete) -> None:
     del state.open_calls[event.tool_call_id]
     if not state.open_calls:
         state.open_calls = None
+    if state.requests is not None:
+        left = {k: v for k, v in state.requests.items() if v.request.tool_call_id != event.tool_call_id}
+        state.requests = left or None
 
 
-def _approval_asked(state: SessionState, event: PermissionRequested) -> None:
-    if state.approvals is None:
-        state.approvals = {}
-    state.approvals[event.tool_call_id] = event.request_id
+def _asked(state: SessionState, event: PermissionRequested | UserInputRequested) -> None:
+    if state.requests is None:
+        state.requests = {}
+    state.requests[event.request_id] = Asked(event)
 
 
-def _approval_given(state: SessionState, event: PermissionCompleted) -> None:
-    if state.approvals is not None:
-        state.approvals.pop(event.tool_call_id, None)
-        state.approvals = state.approvals or None
+def _request_ended(state: SessionState, event: PermissionCompleted | UserInputCompleted) -> None:
+    asked = (state.requests or {}).get(event.request_id)
+    if asked is None or state.requests is None:
+        return
+    if isinstance(event, UserInputCompleted) and event.kind == "answered":
+        state.requests[event.request_id] = Asked(asked.request, event)
+    else:
+        del state.requests[event.request_id]
+        state.requests = state.requests or None
 
 
 def _cleared(state: SessionState, event: ContextCleared) -> None:
@@ -279,8 +303,10 @@ FOLDS: dict[type[Event], Callable[[SessionState, Any], None]] = {
     AssistantTurnStart: _step_start,
     AssistantMessage: _assistant,
     ToolExecutionStart: _call_start,
-    PermissionRequested: _approval_asked,
-    PermissionCompleted: _approval_given,
+    PermissionRequested: _asked,
+    PermissionCompleted: _request_ended,
+    UserInputRequested: _asked,
+    UserInputCompleted: _request_ended,
     ToolExecutionComplete: _call_end,
     AssistantTurnEnd: _step_end,
     TurnEnd: _turn_end,

@@ -13,7 +13,7 @@ from exeunt.actors.errors import JournalError
 from exeunt.actors.events import Event
 from exeunt.actors.events.codec import Data, SliceDecoder, encode_slices
 from exeunt.actors.state.context import Batch, Context
-from exeunt.actors.state.session_state import Pending, SessionState
+from exeunt.actors.state.session_state import FOLDS, Pending, SessionState
 
 FORMAT = 1
 """Number of the encoding. A snapshot of another one is not used: the log has everything."""
@@ -37,6 +37,9 @@ class _Snapshot(msgspec.Struct, array_like=True):
     step: list[memoryview]
     open_calls: list[memoryview]
     approvals: dict[str, str] = {}
+    """Of versions that kept no more of a request than its id, by the id of the call."""
+    requests: list[memoryview] = []
+    """What open calls have asked people, and the answers that are there, in the order of their numbers."""
 
 
 _decoder = msgspec.msgpack.Decoder(_Snapshot)
@@ -66,22 +69,41 @@ def dump(state: SessionState, last_id: str) -> bytes:
             _encoded(batch),
             _encoded(() if state.step is None else (state.step,)),
             _encoded((state.open_calls or {}).values()),
-            state.approvals or {},
+            {},
+            _encoded(_requests(state)),
         )
     )
+
+
+def _requests(state: SessionState) -> list[Event]:
+    asked = (state.requests or {}).values()
+    events: list[Event] = [one.request for one in asked]
+    events.extend(one.answer for one in asked if one.answer is not None)
+    return sorted(events, key=lambda event: event.seq)
 
 
 def _encoded(events: Iterable[Event]) -> list[memoryview]:
     return [memoryview(data) for data in encode_slices(events)]
 
 
-def load(data: Data) -> SessionState | None:
-    """Return the state, or `None` for bytes of another format. Raises `JournalError` for bytes that are damaged."""
+def usable(data: Data) -> bool:
+    """Say whether `load` would return a state. Costs much less. Raises `JournalError` for bytes that are damaged."""
+    return _read(data) is not None
+
+
+def _read(data: Data) -> _Snapshot | None:
     try:
         snapshot = _decoder.decode(data)
     except msgspec.MsgspecError as error:
         raise JournalError(f"a snapshot cannot be read: {error}") from error
-    if snapshot.format != FORMAT:
+    # What was asked stands in the log only, where the snapshot knows no more than that something was.
+    return None if snapshot.format != FORMAT or snapshot.approvals else snapshot
+
+
+def load(data: Data) -> SessionState | None:
+    """Return the state, or `None` for bytes of another format. Raises `JournalError` for bytes that are damaged."""
+    snapshot = _read(data)
+    if snapshot is None:
         return None
     decoder = SliceDecoder()
     state = SessionState()
@@ -93,7 +115,6 @@ def load(data: Data) -> SessionState | None:
     state.queue = deque(snapshot.queue) if snapshot.queue else None
     state.steering = deque(snapshot.steering) if snapshot.steering else None
     state.call_ids = snapshot.call_ids or None
-    state.approvals = snapshot.approvals or None
     messages = decoder.decode_all(snapshot.messages)
     context = Context(
         tuple(decoder.decode_all(snapshot.preamble)), messages, len(messages), snapshot.generation, None
@@ -104,6 +125,8 @@ def load(data: Data) -> SessionState | None:
     open_calls = decoder.decode_all(snapshot.open_calls)
     if open_calls:
         state.open_calls = {call.tool_call_id: call for call in open_calls}
+    for event in decoder.decode_all(snapshot.requests):
+        FOLDS[type(event)](state, event)
     batch = decoder.decode_all(snapshot.batch)
     if batch:
         message, *results = batch

@@ -5,12 +5,17 @@ from typing import Any
 
 import attrs
 
+from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.outcomes import REFUSALS, Outcome, TurnEndReason
 
 
-def _positive(instance: object, attribute: "attrs.Attribute[Any]", value: int | None) -> None:
-    if value is not None and value < 1:
-        raise ValueError(f"limit {attribute.name!r} must be at least 1, not {value}")
+def _positive(instance: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+    if value is None and attribute.default is None:
+        return
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise InvalidConfiguration(
+            f"limit {attribute.name!r} must be a whole number of at least 1, not {value!r:.80}"
+        )
 
 
 @attrs.frozen

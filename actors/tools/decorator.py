@@ -37,6 +37,7 @@ class ToolDecorator:
     _description: Any
     _defer: Any
     _timeout: Any
+    _approval_timeout: Any
     _parameters: Any
     _flags: dict[str, Any]
 
@@ -47,11 +48,17 @@ class ToolDecorator:
         for option, value in self._flags.items():
             _check(isinstance(value, bool), name, option, "True or False", value)
         _check(self._defer in (None, *get_args(Defer)), name, "defer", "'auto', 'never' or None", self._defer)
-        seconds = self._timeout
-        bounded = (
-            isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds < math.inf
+        _check(
+            _bounded(self._timeout), name, "timeout", "a positive and finite number of seconds", self._timeout
         )
-        _check(bounded, name, "timeout", "a positive and finite number of seconds", seconds)
+        approval = self._approval_timeout
+        _check(
+            approval is None or _bounded(approval),
+            name,
+            "approval_timeout",
+            "a positive and finite number of seconds, or None",
+            approval,
+        )
         description = summary(handler) if self._description is None else self._description
         _check(isinstance(description, str), name, "description", "a text", description)
         signature = read_signature(handler, name)
@@ -65,7 +72,8 @@ class ToolDecorator:
             handler=handler,
             is_async=is_async(handler),
             defer=self._defer,
-            timeout=float(seconds),
+            timeout=float(self._timeout),
+            approval_timeout=None if approval is None else float(approval),
             binder=binder,
             signature=signature,
             **self._flags,
@@ -81,6 +89,7 @@ def tool(
     defer: Defer | None = None,
     skip_permission: bool = False,
     timeout: float = DEFAULT_TIMEOUT,
+    approval_timeout: float | None = None,
     sequential: bool = False,
     idempotent: bool = False,
     expose_errors: bool = True,
@@ -96,6 +105,7 @@ def tool(
     defer: Any = None,
     skip_permission: Any = False,
     timeout: Any = DEFAULT_TIMEOUT,
+    approval_timeout: Any = None,
     sequential: Any = False,
     idempotent: Any = False,
     expose_errors: Any = True,
@@ -113,7 +123,7 @@ def tool(
 
     * `name`: default is the function's. 1 to 64 of the characters `a-z A-Z 0-9 _ -`.
     * `description`: default is the docstring up to its first section of parameters, results or errors.
-    * `timeout`: seconds, positive and finite.
+    * `timeout`, `approval_timeout`: seconds, positive and finite.
     * `parameters`: a JSON Schema for tools that are described elsewhere. It goes to the model as it is, the
       arguments are only checked to be an object, and the function gets them as one `dict`.
 
@@ -127,8 +137,12 @@ def tool(
         "expose_errors": expose_errors,
     }
     given_name = None if callable(name) else name
-    decorator = ToolDecorator(given_name, description, defer, timeout, parameters, flags)
+    decorator = ToolDecorator(given_name, description, defer, timeout, approval_timeout, parameters, flags)
     return decorator(name) if callable(name) else decorator
+
+
+def _bounded(seconds: Any) -> bool:
+    return isinstance(seconds, int | float) and not isinstance(seconds, bool) and 0 < seconds < math.inf
 
 
 def _checked_function(handler: Any) -> Any:

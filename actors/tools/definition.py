@@ -1,13 +1,13 @@
 """A tool: a function that a model can call."""
 
 from collections.abc import Callable
-from typing import Any, Generic, Literal, ParamSpec, TypeVar, final
+from typing import Any, Generic, Literal, ParamSpec, TypeVar, cast, final
 
 import attrs
 
 from exeunt.actors.models import ToolDefinition
 from exeunt.actors.tools.arguments import Binder, BoundArguments
-from exeunt.actors.tools.invocation import ToolInvocation
+from exeunt.actors.tools.invocation import CallInvocation
 from exeunt.actors.tools.signature import Signature
 
 P = ParamSpec("P")
@@ -44,6 +44,9 @@ class Tool(Generic[P, R]):
     timeout: float
     """Seconds that the handler may take."""
 
+    approval_timeout: float | None
+    """Seconds that its approval may take; `None` for the session's `Waits.approval`."""
+
     sequential: bool
     """Whether the call waits for the calls before it in its batch, and those after it wait for it."""
 
@@ -65,6 +68,15 @@ class Tool(Generic[P, R]):
         """Call the function itself: no validation, no session."""
         return self.handler(*args, **kwargs)
 
+    def adapted(self, handler: Callable[..., Any]) -> "Tool[..., Any]":
+        """Return this tool with *handler*, which takes what the tool's own takes: for a host that runs it elsewhere."""
+        return attrs.evolve(cast("Tool[..., Any]", self), handler=handler)
+
+    @property
+    def takes_invocation(self) -> bool:
+        """Whether the handler asks for the invocation."""
+        return self._signature.invocation_at is not None or self._signature.invocation_as is not None
+
     def bind(self, arguments_json: str) -> BoundArguments:
         """Parse and validate the arguments as the model wrote them.
 
@@ -73,7 +85,7 @@ class Tool(Generic[P, R]):
         """
         return self._binder.bind(arguments_json)
 
-    def invoke(self, bound: BoundArguments, invocation: ToolInvocation) -> Any:
+    def invoke(self, bound: BoundArguments, invocation: CallInvocation) -> Any:
         """Call the handler with what `bind` of this tool returned, and with *invocation* if it asks for one.
 
         Returns what the handler returns, of an async handler the coroutine. Raises what it raises.

@@ -11,7 +11,7 @@ import msgspec
 
 from exeunt.actors.errors import InvalidToolDefinition
 from exeunt.actors.tools.arguments import BoundArguments
-from exeunt.actors.tools.invocation import ToolInvocation
+from exeunt.actors.tools.invocation import CallInvocation, ToolInvocation
 
 REQUIRED: Final = inspect.Parameter.empty
 
@@ -41,7 +41,7 @@ class Signature:
     invocation_as: str | None
     """The keyword by which the invocation goes."""
 
-    def call(self, handler: Callable[..., Any], bound: BoundArguments, invocation: ToolInvocation) -> Any:
+    def call(self, handler: Callable[..., Any], bound: BoundArguments, invocation: CallInvocation) -> Any:
         """Call *handler* with the values of *bound*, and with *invocation* where it asks for it."""
         values = msgspec.structs.astuple(bound)
         at = self.invocation_at
@@ -151,4 +151,4 @@ def _is_invocation(annotation: Any) -> bool:
     if origin in (Union, types.UnionType):
         choices = [choice for choice in get_args(annotation) if choice is not type(None)]
         return len(choices) == 1 and _is_invocation(choices[0])
-    return annotation is ToolInvocation
+    return isinstance(annotation, type) and issubclass(annotation, CallInvocation)

@@ -19,7 +19,7 @@ class ToolSet:
     for anything that is no `Tool`.
     """
 
-    __slots__ = ("_by_name", "definitions")
+    __slots__ = ("__weakref__", "_by_name", "definitions")
 
     definitions: tuple[ToolDefinition, ...]
     """The tools as they are sent to models."""

@@ -3,7 +3,8 @@
 `actor` is the mailbox and the transaction around a handler, `outbox` what a handler collects; `live` is what a running
 turn is. The rest are handlers,
 by subject: `birth` (new, or from a log), `turns` (beginning, steps, end), `batches` (tool calls), `clears`,
-`truncation` (back to an earlier conversation), `aborts` (and stops), `host_calls`, `parking` (giving slots back),
+`truncation` (back to an earlier conversation), `aborts` (and stops), `host_calls`, `requests` (what calls ask people),
+`parking` (giving slots back), `suspension` (a host ends while people are asked), `resumption` (going on with a turn),
 `recovery` (after a crash). They call one another, as the parts of one state machine do, so they import each other as
 modules.
 """

@@ -6,9 +6,12 @@ from exeunt.actors.errors import SessionClosed, TurnAborted
 from exeunt.actors.events import Abort, SessionIdle, SessionShutdown
 from exeunt.actors.outcomes import TurnEndReason
 from exeunt.actors.session.replies import AbortReceipt
-from exeunt.actors.turn import batches, clears, host_calls, turns
+from exeunt.actors.turn import batches, clears, host_calls, suspension, turns
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Turn, Waiter
+
+HOST_ENDS = "host"
+"""The reason of a stop because the host ends."""
 
 DELETED = "deleted"
 """The reason of a stop after which the log is forgotten."""
@@ -67,6 +70,9 @@ def stop(actor: SessionActor, reason: str, waiter: Waiter | None) -> None:
     if actor.aftermath is not None:
         actor.aftermath.cancel("stopped")
     elif actor.turn is None and actor.host_batch is None:
+        finish_stop(actor)
+    elif reason == HOST_ENDS and suspension.only_waits_for_people(actor):
+        suspension.leave_open(actor)
         finish_stop(actor)
     else:
         _end(actor, "stopped")

@@ -6,7 +6,6 @@ from exeunt.actors.activities.call_end import INTERRUPTED_TEXT, CallEnd
 from exeunt.actors.activities.tool_call import Call
 from exeunt.actors.events import (
     AssistantMessage,
-    PermissionCompleted,
     ToolExecutionComplete,
     ToolExecutionStart,
     ToolResultStale,
@@ -16,7 +15,7 @@ from exeunt.actors.models import ModelResponse, ToolCall
 from exeunt.actors.outcomes import Outcome, TurnEndReason
 from exeunt.actors.state.termination import after_batch, budget_spent, count_failed
 from exeunt.actors.text import encodable
-from exeunt.actors.turn import clears, host_calls, parking, turns
+from exeunt.actors.turn import clears, host_calls, parking, requests, turns
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Batch, Turn
 
@@ -116,10 +115,10 @@ def record(actor: SessionActor, call: Call, end: CallEnd) -> None:
     call.outcome = end.outcome
     turn = call.turn
     turn_id = None if turn is None else turn.turn_id
-    if call.asking is not None:
-        kind = "timeout" if call.cause == "timeout" else "cancelled"
-        actor.emit(PermissionCompleted, call.asking, call.call.id, kind)
-        call.asking = None
+    if actor.state.requests is not None:
+        requests.end_all(actor, call.call.id, "timeout" if call.cause == "timeout" else "cancelled")
+        # Each holds the call that holds it.
+        call.requests = call.open_request = None
     actor.emit(
         ToolExecutionComplete,
         call.call.id,

@@ -20,7 +20,7 @@ async def load(actor: SessionActor) -> None:
 
     Raises `JournalError`, `ContextError` for a log that is damaged.
     """
-    snapshot, events = await actor.log.load()
+    snapshot, events = await recovery.read_log(actor.log)
     recovery.rebuild(actor, snapshot, events)
 
 

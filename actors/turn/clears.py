@@ -31,9 +31,11 @@ from exeunt.actors.turn.live import Turn, Waiter
 class StagedClear(Waiter):
     """A clear between its staging and its end. It is told of its end as a waiter is, and passes that on."""
 
-    __slots__ = ("call_id", "messages_cleared", "owners", "prompt", "siblings", "waiters")
+    __slots__ = ("call_id", "messages_cleared", "owners", "prompt", "siblings", "trigger", "waiters")
 
-    def __init__(self, prompt: str, owners: list[Call], messages_cleared: int, siblings: Siblings) -> None:
+    def __init__(
+        self, prompt: str, owners: list[Call], messages_cleared: int, siblings: Siblings, trigger: str
+    ) -> None:
         super().__init__()
         self.prompt = prompt
         self.call_id = owners[0].call.id
@@ -42,6 +44,7 @@ class StagedClear(Waiter):
         """The calls of which one must succeed."""
         self.messages_cleared = messages_cleared
         self.siblings = siblings
+        self.trigger = trigger
         self.waiters: list[Waiter] = []
 
     @property
@@ -94,9 +97,11 @@ def refuse(actor: SessionActor, cause: str) -> None:
     actor.emit(ClearRefusedEvent, cause)
 
 
-def stage(actor: SessionActor, prompt: str, siblings: Siblings, result: list[StagedClear]) -> None:
+def stage(
+    actor: SessionActor, prompt: str, siblings: Siblings, trigger: str, result: list[StagedClear]
+) -> None:
     """Stage a clear that was not refused; *result* takes it."""
-    clear = StagedClear(prompt, _owners(actor), actor.context.conversation_length, siblings)
+    clear = StagedClear(prompt, _owners(actor), actor.context.conversation_length, siblings, trigger)
     for call in clear.owners:
         call.was_owner = True
     actor.clear = clear
@@ -165,7 +170,7 @@ def commit(actor: SessionActor, turn: Turn | None, reason: TurnEndReason, conten
     if turn is not None:
         turns.close_turn(actor, turn, reason, cleared=True, content=content)
     generation = actor.context.generation + 1
-    actor.emit(ContextCleared, clear.messages_cleared, clear.prompt, generation, only_clears)
+    actor.emit(ContextCleared, clear.messages_cleared, clear.prompt, generation, only_clears, clear.trigger)
     actor.wake(clear, outcome.Value(None))
     turns.begin_seeded(actor, clear.prompt, turn)
 

@@ -21,7 +21,6 @@ from exeunt.actors.events import (
     MessageAccepted,
     MessageDropped,
     Origin,
-    PermissionCompleted,
     SessionIdle,
     SessionRestarted,
     SessionWarning,
@@ -34,11 +33,14 @@ from exeunt.actors.events import (
 )
 from exeunt.actors.events.codec import Data
 from exeunt.actors.outcomes import Outcome, TurnEndReason
+from exeunt.actors.ports import SessionLog
 from exeunt.actors.session.replies import AbortReceipt
 from exeunt.actors.state import SessionState
 from exeunt.actors.state.snapshot import load as load_state
-from exeunt.actors.turn import aborts, batches, clears, host_calls, parking, turns
+from exeunt.actors.state.snapshot import usable
+from exeunt.actors.turn import aborts, batches, clears, host_calls, requests, resumption, turns
 from exeunt.actors.turn.actor import Entry, SessionActor, fault
+from exeunt.actors.turn.fencing import fence_all
 from exeunt.actors.turn.live import Batch, Turn, Waiter
 
 logger = logging.getLogger("exeunt.actors")
@@ -87,7 +89,7 @@ def crashed(
     wreck = Wreck(actor, cause, [waiter for waiter in actor.discard() if waiter not in arguments])
     if handler is recover:
         wreck.inherit(arguments[0])
-    _fence_all(actor, {actor.turn, begun[0]}, {actor.host_batch, begun[1]})
+    fence_all(actor, {actor.turn, begun[0]}, {actor.host_batch, begun[1]})
     if begun[1] is not None and begun[1] is not actor.host_batch and handler is not host_calls.accept:
         assert begun[1].host_call is not None
         host_calls.put_back(actor, begun[1].host_call)
@@ -143,7 +145,7 @@ class _AfterLoading(ABC):
     async def _load(self) -> None:
         actor = self.actor
         try:
-            self.wreck.loaded = await actor.log.load()
+            self.wreck.loaded = await read_log(actor.log)
         except SessionOwnedElsewhere:
             return  # The journal has told the actor, which is gone.
         except JournalError:
@@ -189,23 +191,15 @@ class Restart(_AfterLoading):
             actor.put(_go_on, self.wreck)
 
 
-def _fence_all(actor: SessionActor, at_work: set[Turn | None], batches: set[Batch | None]) -> None:
-    """Cancel what runs, and decide that nothing of it counts any more."""
-    activities: list[Any] = [actor.aftermath]
-    for turn in at_work:
-        if turn is not None:
-            activities.append(turn.activity)
-            batches.add(turn.batch)
-            parking.leave_slot(actor, turn)
-    for batch in batches:
-        activities.extend(call for call in (() if batch is None else batch.calls) if call.started)
-    for activity in activities:
-        if activity is not None and not activity.done:
-            activity.cause = activity.cause or "interrupted"
-            activity.finish()
-            if activity.scope is not None:
-                actor.host.fenced.add(activity)
-                activity.scope.cancel()
+async def read_log(log: SessionLog) -> tuple[Data | None, Sequence[Event]]:
+    """Return a snapshot, and the events behind it; all events, where there is none that can be used.
+
+    Raises `JournalError`.
+    """
+    snapshot, events = await log.load()
+    if snapshot is not None and not usable(snapshot):
+        return None, await log.read()
+    return snapshot, events
 
 
 def rebuild(actor: SessionActor, snapshot: Data | None, events: Sequence[Event]) -> None:
@@ -220,7 +214,11 @@ def recover(actor: SessionActor, wreck: Wreck) -> None:
     """Make the state from the log, close what that shows as open, and tell the waiters."""
     rebuild(actor, *wreck.loaded)
     actor.emit(SessionRestarted, actor.epoch, f"{type(wreck.cause).__name__}: {wreck.cause}")
-    close_open_work(actor, wreck.turn)
+    turn = wreck.turn
+    if turn is not None and turn.cause is None and not wreck.stopping and resumption.waits_for_people(actor):
+        resumption.revive(actor, turn)
+    else:
+        close_open_work(actor, turn)
     if wreck.clear is not None:
         clears.interrupted(actor, wreck.clear)
     text = "the session's actor was restarted in the middle of the turn"
@@ -259,16 +257,9 @@ def close_open_work(actor: SessionActor, turn: Turn | None) -> None:
         actor.last_reason = reason
 
 
-def withdraw_approval(actor: SessionActor, call_id: str) -> None:
-    """End the request for approval that the log shows as open, if there is one: who was asked is gone."""
-    asking = (actor.state.approvals or {}).get(call_id)
-    if asking is not None:
-        actor.emit(PermissionCompleted, asking, call_id, "cancelled")
-
-
 def emit_interrupted(actor: SessionActor, start: ToolExecutionStart) -> None:
-    """End a call that the log shows as open."""
-    withdraw_approval(actor, start.tool_call_id)
+    """End a call that the log shows as open, and what it has asked: who was asked is gone."""
+    requests.end_all(actor, start.tool_call_id, "cancelled")
     actor.emit(
         ToolExecutionComplete,
         start.tool_call_id,
@@ -285,6 +276,8 @@ def emit_interrupted(actor: SessionActor, start: ToolExecutionStart) -> None:
 def _tell(actor: SessionActor, wreck: Wreck, error: Exception) -> None:
     """Wake whoever waited for the work that is gone."""
     waiting = {item.message_id for item in actor.state.pending()}
+    if actor.turn is not None:
+        waiting.update(actor.turn.message_ids)
     waiting.update(arguments[0] for handler, arguments in actor.inbox() if handler is turns.accept)
     for message_id in [other for other in actor.waiters if other not in waiting]:
         actor.reply(message_id, outcome.Error(error))
@@ -348,7 +341,7 @@ def lose(actor: SessionActor, error: Exception) -> None:
     """
     logger.warning("session %s leaves memory: %s", actor.id, error)
     wreck = Wreck(actor, error, [])
-    _fence_all(actor, {actor.turn}, {actor.host_batch})
+    fence_all(actor, {actor.turn}, {actor.host_batch})
     entries = actor.take_inbox()
     wreck.lost.extend(actor.discard())
     wreck.lost.extend(actor.drop_unshown())

@@ -46,6 +46,8 @@ class SessionStream:
     open_calls: set[str] = attrs.Factory(set[str])
     settled_calls: set[str] = attrs.Factory(set[str])
     """Calls of this generation that have their outcome."""
+    open_requests: dict[str, str] = attrs.Factory(dict[str, str])
+    """What people are asked, and the call that asks it."""
     clear_allowed: bool = False
     clear_due: bool = False
     """A turn ended with the word that a clear comes next."""
@@ -190,6 +192,9 @@ class SessionStream:
         elif self.whole:
             yield f"call {call_id!r} has an outcome, but did not start"
         self.settled_calls.add(call_id)
+        asking = sorted(request for request, asks in self.open_requests.items() if asks == call_id)
+        if asking:
+            yield f"call {call_id!r} has its outcome, and requests {asking} no end"
         if outcome not in _OUTCOMES:
             yield f"call {call_id!r} ended with {outcome!r}, which is no outcome"
         if outcome == Outcome.SUCCESS:
@@ -197,6 +202,17 @@ class SessionStream:
         # An idle may follow a call that the host ran between turns, and need not.
         if event.turn_id is None:
             self.idle_allowed = True
+
+    def _asked(self, event: events.PermissionRequested | events.UserInputRequested) -> Iterator[str]:
+        if event.request_id in self.open_requests:
+            yield f"request {event.request_id!r} was made twice"
+        if event.tool_call_id not in self.open_calls and self.whole:
+            yield f"request {event.request_id!r} of call {event.tool_call_id!r}, which is not open"
+        self.open_requests[event.request_id] = event.tool_call_id
+
+    def _request_ended(self, event: events.PermissionCompleted | events.UserInputCompleted) -> Iterator[str]:
+        if self.open_requests.pop(event.request_id, None) is None and self.whole:
+            yield f"request {event.request_id!r} ended, but is not open"
 
     def _turn_ended(self, event: events.TurnEnd) -> Iterator[str]:
         turn_id = event.turn_id
@@ -261,6 +277,10 @@ class SessionStream:
         "assistant.turn_end": _step_ended,
         "tool.execution_start": _call_started,
         "tool.execution_complete": _call_settled,
+        "permission.requested": _asked,
+        "permission.completed": _request_ended,
+        "user_input.requested": _asked,
+        "user_input.completed": _request_ended,
         "turn.end": _turn_ended,
         "session.context_cleared": _cleared,
         "session.truncated": _truncated,

@@ -1,6 +1,7 @@
 """A host that watches itself: every promise that can be checked from outside is checked, in every test."""
 
-from collections.abc import AsyncGenerator, Sequence
+from collections import Counter
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -23,22 +24,31 @@ class Ledger:
     """Counts events by itself, to hold the metrics against."""
 
     def __init__(self) -> None:
-        self.counts: dict[str, int] = dict.fromkeys(_COUNTED.values(), 0)
+        self.counts: Counter[tuple[str, str]] = Counter()
+        """By metric, and by the value of the label that `_LABELS` has for it."""
 
     def __call__(self, session_id: str, events: Sequence[Event], /) -> None:
         for event in events:
-            name = _COUNTED.get(type(event))
-            if name is not None:
-                self.counts[name] += 1
+            counted = _COUNTED.get(type(event))
+            if counted is not None:
+                metric, label = counted
+                self.counts[metric, label(event)] += 1
 
 
-_COUNTED: dict[type[Event], str] = {
-    ContextCleared: "exeunt_context_clears_total",
-    ClearRolledBackEvent: "exeunt_context_clears_total",
-    ClearRefusedEvent: "exeunt_context_clears_total",
-    TurnEnd: "exeunt_turn_terminations_total",
-    ToolExecutionComplete: "exeunt_tool_calls_total",
-    MessageDropped: "exeunt_messages_dropped_total",
+_CLEARS = "exeunt_context_clears_total"
+_TURNS = "exeunt_turn_terminations_total"
+_CALLS = "exeunt_tool_calls_total"
+_DROPPED = "exeunt_messages_dropped_total"
+
+_LABELS = {_CLEARS: "outcome", _TURNS: "reason", _CALLS: "outcome", _DROPPED: "cause"}
+
+_COUNTED: dict[type[Event], tuple[str, Callable[[Any], str]]] = {
+    ContextCleared: (_CLEARS, lambda event: "committed"),
+    ClearRolledBackEvent: (_CLEARS, lambda event: "rolled_back"),
+    ClearRefusedEvent: (_CLEARS, lambda event: str(event.cause)),
+    TurnEnd: (_TURNS, lambda event: str(event.reason)),
+    ToolExecutionComplete: (_CALLS, lambda event: str(event.outcome)),
+    MessageDropped: (_DROPPED, lambda event: str(event.cause)),
 }
 
 
@@ -81,9 +91,14 @@ async def check_live_state(host: SessionHost) -> None:
 
 def check_metrics(host: SessionHost, ledger: Ledger) -> None:
     """Raise `InvariantViolation` for a counter that does not add up with the events."""
-    families = {family.name: family for family in host.metrics.registry.collect()}
-    for name, expected in ledger.counts.items():
-        family = families[name.removesuffix("_total")]
-        counted = sum(sample.value for sample in family.samples if sample.name == name)
-        if counted != expected:
-            raise InvariantViolation(f"{name} is {counted:g} after {expected} events")
+    counted: Counter[tuple[str, str]] = Counter()
+    for family in host.metrics.registry.collect():
+        for sample in family.samples:
+            if sample.name in _LABELS:
+                counted[sample.name, sample.labels[_LABELS[sample.name]]] += int(sample.value)
+    for key in counted.keys() | ledger.counts.keys():
+        if counted[key] != ledger.counts[key]:
+            name, value = key
+            raise InvariantViolation(
+                f"{name} of {value!r} is {counted[key]} after {ledger.counts[key]} events"
+            )

@@ -128,6 +128,7 @@ class EventInvariants:
     * each accepted message ends exactly once: by `message.dropped`, or by the `turn.end` of the turn whose
       context got its `user.message`;
     * each `tool.execution_start` has one `tool.execution_complete`, before its step and its turn end;
+    * each request of a call (approval, question) has one end, before the outcome of its call;
     * each `assistant.turn_start` has its `assistant.turn_end` before its turn ends;
     * a context is cleared only right after a tool call that succeeded, with nothing in flight, and its seed
       is the first message of the turn that follows before the session is idle;

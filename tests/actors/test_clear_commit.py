@@ -209,6 +209,7 @@ async def test_the_boundary_says_how_much_it_cleared_and_with_what(autojump_cloc
             "initial_message": " FRESH ",
             "generation": 1,
             "only_clears": False,
+            "trigger": "",
         }
         assert not boundary.ephemeral
         assert [e.generation for e in await logged(session, "turn.end")] == [0, 1]

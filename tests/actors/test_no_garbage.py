@@ -8,7 +8,16 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from exeunt import Session, SessionHost, ToolInvocation, TurnAborted, approve_all, tool
+from exeunt import (
+    Session,
+    SessionHost,
+    ToolInvocation,
+    TurnAborted,
+    approve_all,
+    ask_user_tool,
+    leave_pending,
+    tool,
+)
 from exeunt.testing import ScriptedModel, call, say
 from exeunt.testing.checked_host import checked_host
 from exeunt.testing.replies import Reply
@@ -131,3 +140,50 @@ async def come_and_go(host: SessionHost, model: ScriptedModel) -> None:
     session = await open_session(host, model)
     await session.send_and_wait("hello")
     await host.delete_session(session.session_id)
+
+
+ASKING: dict[str, tuple[Reply, object]] = {
+    "an approval from elsewhere": (call("merge"), "approved"),
+    "a rejection from elsewhere": (call("merge"), "reject"),
+    "an approval that nobody gives": (call("merge"), None),
+    "an answer": (call("ask_user", question="Which?"), "red"),
+    "an answer that nobody gives": (call("ask_user", question="Which?"), None),
+}
+
+
+@tool(approval_timeout=5.0)
+async def merge() -> str:
+    """Merge it."""
+    return "merged"
+
+
+@pytest.mark.parametrize(("asks", "answer"), ASKING.values(), ids=ASKING)
+async def test_what_people_are_asked_leaves_no_cyclic_garbage(
+    asks: Reply, answer: object, autojump_clock: MockClock
+) -> None:
+    model = ScriptedModel([asks, say("done")] * (TURNS + 1))
+    async with checked_host() as host:
+        session = await host.create_session(
+            model=model,
+            tools=[merge, ask_user_tool(timeout=5.0)],
+            on_permission_request=leave_pending,
+            on_user_input_request=leave_pending,
+        )
+        await ask_and_answer(session, answer)
+        async with collector_off() as unreachable:
+            for _ in range(TURNS):
+                await ask_and_answer(session, answer)
+            assert unreachable() == 0
+    model.verify()
+
+
+async def ask_and_answer(session: Session, answer: object) -> None:
+    await session.send("go")
+    await wait_all_tasks_blocked()
+    (request,) = session.pending_requests()
+    if answer is not None:
+        await session.answer(request.request_id, answer)
+        await wait_all_tasks_blocked()
+    else:
+        await trio.sleep(6)
+    assert session.statistics().phase == "idle"

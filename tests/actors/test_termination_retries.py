@@ -1,6 +1,6 @@
 """Model calls that fail and are tried again, and when that ends."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import trio
@@ -231,7 +231,7 @@ async def test_a_client_that_returns_junk_is_a_model_error(
     autojump_clock: MockClock, streaming: bool
 ) -> None:
     async with checked_host() as host:
-        session = await host.create_session(model=Junk(), streaming=streaming)
+        session = await host.create_session(model=cast("Any", Junk()), streaming=streaming)
         with pytest.raises(TurnFailed) as caught:
             await session.send_and_wait("go")
 
@@ -260,7 +260,7 @@ class Untidy:
 
 async def test_a_client_that_fails_while_it_is_cancelled_harms_nobody(autojump_clock: MockClock) -> None:
     async with checked_host() as host:
-        session = await host.create_session(model=Untidy(), waits=Waits(model_total=10))
+        session = await host.create_session(model=cast("Any", Untidy()), waits=Waits(model_total=10))
         with pytest.raises(TurnFailed, match="within 10 s"):
             await session.send_and_wait("go")
 

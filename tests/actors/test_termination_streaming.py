@@ -195,7 +195,7 @@ class EndsEarly:
 
 
 async def test_a_stream_that_ends_without_an_answer_is_tried_again(autojump_clock: MockClock) -> None:
-    model = EndsEarly()
+    model: Any = EndsEarly()
     async with checked_host() as host:
         session = await host.create_session(model=model, streaming=True)
         retries = watch(session, AssistantTurnRetry)

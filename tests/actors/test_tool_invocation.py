@@ -9,6 +9,7 @@ import trio
 
 from exeunt.actors.errors import NotInWorkerThread
 from exeunt.actors.tools import ToolInvocation
+from exeunt.actors.user_input import UserInputResponse
 
 
 class Call:
@@ -16,9 +17,17 @@ class Call:
         self.cancelled = False
         self.idempotency_key = "key-1"
 
+    async def ask_user(
+        self, question: str, choices: Any, allow_freeform: bool, seconds: float | None
+    ) -> UserInputResponse:
+        await trio.lowlevel.checkpoint()
+        return UserInputResponse(f"{question} {choices} {allow_freeform} {seconds}")
+
 
 def invocation(arguments: str = "{}", call: Call | None = None) -> ToolInvocation:
-    return ToolInvocation(cast("Any", "the session"), "s1", "call_1", "work", arguments, call or Call())
+    return ToolInvocation(
+        "s1", "call_1", "work", arguments, call or Call(), session=cast("Any", "the session")
+    )
 
 
 async def double(number: int) -> int:
@@ -49,6 +58,11 @@ def test_cancelled_follows_the_call() -> None:
     assert not made.cancelled
     call.cancelled = True
     assert made.cancelled
+
+
+async def test_a_question_is_the_call_s() -> None:
+    answer = await invocation().ask_user("Which?", ["red"], allow_freeform=False, timeout=5)
+    assert answer.answer == "Which? ['red'] False 5"
 
 
 async def test_a_synchronous_handler_runs_async_functions_on_the_loop() -> None:

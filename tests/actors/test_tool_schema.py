@@ -20,7 +20,8 @@ class Idle:
 
 
 def call_of(made: Tool[..., Any], arguments: str) -> ToolInvocation:
-    return ToolInvocation(cast("Any", "session"), "s", "call_1", made.name, arguments, Idle())
+    state = cast("Any", Idle())
+    return ToolInvocation("s", "call_1", made.name, arguments, state, session=cast("Any", "session"))
 
 
 def run(made: Tool[..., Any], arguments: str) -> Any:

@@ -18,9 +18,50 @@ KNOWN = {"", "console", "json", "python", "python fragment", "sh", "text", "toml
 
 EXAMPLES = {
     "approvals.py": ["Sent to ada@example.org.", "rejected: delete_everything"],
-    "handoff.py": ["Done: 2 files changed.", "The second phase began with 2 messages."],
+    "batch_job.py": ["complaint: 3330", "10000 sessions, 100 model calls tried again"],
+    "chat_bot.py": [
+        "#general bot: There are 3 messages about cats.",
+        "#random bot: Stopped, with 1 tool at work.",
+    ],
+    "fastapi_load.py": ["50 users have a session each, at once"],
+    "flask_view.py": [
+        "ada 200 {'answer': 'Two lamps are yours.'}",
+        "2 reserved for one of them. There are only 1.",
+        "1 lamp is left.",
+    ],
+    "handoff.py": [
+        "phase:change: 5 messages were put away",
+        "  forced: past the mark of messages",
+        "handoff_messages: 6 messages were put away",
+        "review: Done: 3 files changed, and they fit together.",
+    ],
+    "reviewer.py": [
+        "60 s: Squash the commits of change 7?",
+        "60 s: yes: 200",
+        "60 s: once more: 409",
+        "120 s: approved: 200",
+        "Change 7 is merged, its commits squashed.",
+    ],
     "metrics.py": ['exeunt_turn_terminations_total{reason="completed"} 3.0'],
+    "support_agent.py": ["You get 30 euros back."],
+    "test_support_agent.py": ["5 passed"],
 }
+"""Programs, and some of the lines that they print."""
+
+RUN = {
+    "fastapi_load.py": ["examples/fastapi_load.py", "--users", "50", "--think", "0"],
+    "test_support_agent.py": [
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "examples/test_support_agent.py",
+    ],
+}
+"""How they are run, where it is not by their name alone."""
+
+RUN_BY_ANOTHER = {"fastapi_service.py"}
 
 
 @pytest.fixture
@@ -53,7 +94,7 @@ def test_there_are_programs_and_each_block_says_what_it_is() -> None:
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_an_example_does_what_it_says(name: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", ROOT / "examples" / name],
+        [sys.executable, "-W", "error", *RUN.get(name, [f"examples/{name}"])],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -64,11 +105,16 @@ def test_an_example_does_what_it_says(name: str) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     printed = done.stdout.splitlines()
-    assert [line for line in EXAMPLES[name] if line not in printed] == []
+    assert [line for line in EXAMPLES[name] if line not in printed and not _begins(printed, line)] == []
 
 
 def test_each_example_is_run() -> None:
-    assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES)
+    assert {path.name for path in (ROOT / "examples").glob("*.py")} == set(EXAMPLES) | RUN_BY_ANOTHER
+
+
+def _begins(printed: list[str], line: str) -> bool:
+    """Whether a line of these words stands there with a time behind it, as pytest's last one."""
+    return any(one.startswith(f"{line} in ") for one in printed)
 
 
 def _placed(block: Block) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 import exeunt
 from exeunt.actors.hooks import Hooks
-from exeunt.actors.permissions import to_decision
+from exeunt.actors.permissions import answer_of_handler
 from exeunt.metrics import Metrics
 from exeunt.models.http import Timeouts
 from exeunt.testing import __all__ as testing_names
@@ -125,7 +125,7 @@ def test_every_kind_of_a_permission_in_the_table_is_a_decision() -> None:
         for kind in row[1].split(", ")
         if kind
     ]
-    assert len([to_decision(kind) for kind in kinds]) == 5
+    assert len([answer_of_handler(kind) for kind in kinds]) == 6
 
 
 def test_every_double_of_the_test_kit_stands_in_the_pages() -> None:

@@ -14,11 +14,14 @@ from exeunt.actors.events import (
     MessageDropped,
     ModelCallFailure,
     Origin,
+    PermissionCompleted,
     SessionFailed,
+    SessionHandoff,
     SessionRestarted,
     ToolExecutionComplete,
     ToolResultStale,
     TurnEnd,
+    UserInputCompleted,
 )
 
 ORIGIN = Origin("11111111-2222-4333", None, 1)
@@ -33,6 +36,7 @@ class Statistics:
     mailbox_depth: int = 7
     mailbox_refused: int = 2
     tool_calls_in_flight: int = 4
+    pending_requests: int = 2
     subscriber_lag: int = 5
     admission: Mapping[str, int] = attrs.field(factory=lambda: {"granted": 11, "queued": 6, "refused": 1})
 
@@ -59,8 +63,20 @@ def model_failure(
     return ModelCallFailure(ORIGIN, 1, TIME, 1, "model", provider, error_type, "late", None, duration, 1)
 
 
-def cleared(messages: int = 4, time: float = TIME) -> ContextCleared:
-    return ContextCleared(ORIGIN, 1, time, messages, "seed", 1)
+def cleared(messages: int = 4, time: float = TIME, trigger: str = "") -> ContextCleared:
+    return ContextCleared(ORIGIN, 1, time, messages, "seed", 1, trigger=trigger)
+
+
+def handoff(action: str = "reminded", trigger: str = "tokens") -> SessionHandoff:
+    return SessionHandoff(ORIGIN, 1, TIME, action, trigger, 0)
+
+
+def permission_ended(kind: str = "approved") -> PermissionCompleted:
+    return PermissionCompleted(ORIGIN, 1, TIME, "r1", "c1", kind)
+
+
+def question_ended(kind: str = "answered") -> UserInputCompleted:
+    return UserInputCompleted(ORIGIN, 1, TIME, "r1", "c1", kind)
 
 
 def clear_refused(cause: str) -> ClearRefusedEvent:

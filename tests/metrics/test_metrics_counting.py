@@ -173,5 +173,5 @@ def test_the_value_of_a_metric_that_does_not_exist_is_an_error_not_zero(metrics:
 
 
 def test_each_counted_class_is_an_event(metrics: Metrics) -> None:
-    assert len(metrics.counted_events) == 12
+    assert len(metrics.counted_events) == 15
     assert all(issubclass(kind, Event) for kind in metrics.counted_events)

@@ -20,6 +20,11 @@ OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 # The table that the documentation promises: family, type, labels.
 TABLE = {
     ("exeunt_context_clears", "counter", ("outcome",)),
+    ("exeunt_context_clear_triggers", "counter", ("trigger",)),
+    ("exeunt_handoffs", "counter", ("action", "trigger")),
+    ("exeunt_permission_requests", "counter", ("end",)),
+    ("exeunt_user_input_requests", "counter", ("end",)),
+    ("exeunt_pending_requests", "gauge", ()),
     ("exeunt_context_messages_cleared", "histogram", ()),
     ("exeunt_turn_terminations", "counter", ("reason",)),
     ("exeunt_turn_duration_seconds", "histogram", ("reason",)),
@@ -47,7 +52,9 @@ TABLE = {
 def metrics() -> Metrics:
     metrics = Metrics(strict=True)
     metrics.register_tools(["search"])
-    metrics.observe("s1", [make.turn_end(), make.tool_complete(), make.usage(), make.cleared()])
+    metrics.observe(
+        "s1", [make.turn_end(), make.tool_complete(), make.usage(), make.cleared(), make.handoff()]
+    )
     metrics.attach(Statistics)
     return metrics
 

@@ -29,6 +29,11 @@ OUTSIDE: list[tuple[str, Event, dict[str, str]]] = [
     ),
     ("exeunt_dead_letters_total", make.dead_letter("mood"), {"reason": "other"}),
     ("exeunt_messages_dropped_total", make.dropped("mood"), {"cause": "other"}),
+    ("exeunt_context_clear_triggers_total", make.cleared(trigger="mood:blue"), {"trigger": "other"}),
+    ("exeunt_handoffs_total", make.handoff("lost"), {"action": "other", "trigger": "tokens"}),
+    ("exeunt_handoffs_total", make.handoff(trigger="mood"), {"action": "reminded", "trigger": "other"}),
+    ("exeunt_permission_requests_total", make.permission_ended("mood"), {"end": "other"}),
+    ("exeunt_user_input_requests_total", make.question_ended("mood"), {"end": "other"}),
 ]
 
 
@@ -144,6 +149,9 @@ def test_ids_of_sessions_make_no_series() -> None:
         make.restarted(),
         make.failed(),
         make.stale(),
+        make.handoff(),
+        make.permission_ended(),
+        make.question_ended(),
     ]
     assert {type(event) for event in everything} == set(metrics.counted_events)
 

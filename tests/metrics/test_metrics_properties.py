@@ -15,11 +15,14 @@ from exeunt.actors.events import (
     Event,
     MessageDropped,
     ModelCallFailure,
+    PermissionCompleted,
     SessionFailed,
+    SessionHandoff,
     SessionRestarted,
     ToolExecutionComplete,
     ToolResultStale,
     TurnEnd,
+    UserInputCompleted,
 )
 from exeunt.actors.models import ModelErrorKind
 from exeunt.actors.outcomes import Outcome
@@ -42,7 +45,10 @@ events: st.SearchStrategy[Event] = st.one_of(
     ),
     st.builds(make.usage, providers, st.integers(0, 1_000), st.integers(0, 1_000), seconds),
     st.builds(make.model_failure, providers, st.sampled_from(list(ModelErrorKind)), seconds),
-    st.builds(make.cleared, st.integers(0, 10_000)),
+    st.builds(make.cleared, st.integers(0, 10_000), trigger=st.sampled_from(["", "tool", "phase:build"])),
+    st.builds(make.handoff, st.sampled_from(labels.HANDOFFS[0]), st.sampled_from(labels.HANDOFFS[1])),
+    st.builds(make.permission_ended, st.sampled_from(labels.PERMISSION_ENDS)),
+    st.builds(make.question_ended, st.sampled_from(labels.USER_INPUT_ENDS)),
     st.builds(make.clear_refused, st.sampled_from(["no_tool_call", "empty_prompt", "remote", "loop"])),
     st.builds(make.clear_rolled_back),
     st.builds(make.dead_letter, st.sampled_from(labels.DEAD_LETTER_REASONS)),
@@ -87,6 +93,14 @@ def expected(happened: list[Event]) -> dict[tuple[str, frozenset[tuple[str, str]
             case ContextCleared():
                 count("exeunt_context_clears_total", outcome="committed")
                 duration("context_messages_cleared", event.messages_cleared)
+                trigger = event.trigger.split(":")[0] or "unnamed"
+                count("exeunt_context_clear_triggers_total", trigger=trigger)
+            case SessionHandoff():
+                count("exeunt_handoffs_total", action=event.action, trigger=event.trigger)
+            case PermissionCompleted():
+                count("exeunt_permission_requests_total", end=event.kind)
+            case UserInputCompleted():
+                count("exeunt_user_input_requests_total", end=event.kind)
             case ClearRefusedEvent():
                 count("exeunt_context_clears_total", outcome=event.cause)
             case ClearRolledBackEvent():

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
+import pytest
 import trio
 
 from exeunt import (
@@ -11,11 +12,15 @@ from exeunt import (
     ClearRolledBack,
     EmptySeedPrompt,
     ExeuntError,
+    InvalidAnswer,
+    InvalidConfiguration,
     MailboxFull,
+    NotInToolCall,
     NoToolCallInFlight,
     Overloaded,
     PromptBlocked,
     ReplyTimeout,
+    RequestNotPending,
     Session,
     SessionClosed,
     SessionFailed,
@@ -23,10 +28,11 @@ from exeunt import (
     TurnAborted,
     TurnFailed,
     TurnInterrupted,
+    UserInputTimeout,
     WouldDeadlock,
 )
 from exeunt.actors.turn.actor import SessionActor
-from tests.properties.cast import Broken, arguments_of
+from tests.properties.cast import APPROVALS, Broken, arguments_of
 from tests.properties.programs import (
     Abort,
     Ask,
@@ -34,8 +40,10 @@ from tests.properties.programs import (
     Command,
     Crash,
     Leave,
+    Question,
     RunTool,
     Send,
+    Settle,
     Sleep,
     Step,
     TakeUp,
@@ -52,6 +60,8 @@ EXPECTED: dict[type[Step], tuple[type[ExeuntError], ...]] = {
     Send: _SENDING,
     Ask: (*_SENDING, TurnAborted, TurnInterrupted, TurnFailed, PromptBlocked, ReplyTimeout),
     RunTool: (*_SENDING, TurnAborted, TurnInterrupted),
+    Question: (NotInToolCall, UserInputTimeout, InvalidConfiguration),
+    Settle: (RequestNotPending, InvalidAnswer, SessionClosed, SessionFailed),
     Clear: (EmptySeedPrompt, NoToolCallInFlight, ClearAlreadyStaged, ClearLoop, ClearRolledBack),
 }
 """What the documentation of each method lets it raise. In a handler, `WouldDeadlock` comes to it."""
@@ -89,10 +99,13 @@ class Acts:
         expected = EXPECTED.get(type(step), ())
         if in_handler:
             expected = (*expected, WouldDeadlock)
-        if self.closing:
-            expected = (*expected, SessionClosed)
-        with suppress(*expected):
-            await self._do(step, me, in_handler=in_handler)
+        try:
+            with suppress(*expected):
+                await self._do(step, me, in_handler=in_handler)
+        except SessionClosed:
+            # The host may have begun to end in the middle of the step.
+            if not self.closing:
+                raise
 
     async def _do(self, step: Step, me: int, *, in_handler: bool) -> None:
         if isinstance(step, Sleep):
@@ -118,6 +131,10 @@ class Acts:
                 receipt = await session.abort(step.queued)
                 if not in_handler:  # where it may be no more than a request
                     self.witness.receipt(session.session_id, receipt, dropped, kept=step.queued == "keep")
+            case Question():
+                await session.ask_user(step.text, ["red", "blue"], timeout=step.timeout)
+            case Settle():
+                await self._settle(session, step)
             case Leave():
                 await session.disconnect()
             case TakeUp():
@@ -141,6 +158,16 @@ class Acts:
             await result.settled()
             if prompt not in seen.committed:
                 self.witness.faults.append(f"{prompt!r} is said to be settled, and was not committed")
+
+    async def _settle(self, session: Session, step: Settle) -> None:
+        pending = session.pending_requests()
+        if not pending:
+            return
+        request = pending[step.place % len(pending)]
+        await session.answer(request.request_id, APPROVALS[step.answer])
+        if step.twice:
+            with pytest.raises((RequestNotPending, SessionClosed, SessionFailed)):
+                await session.answer(request.request_id, "once more")
 
     def _crash(self, session_id: str, times: int) -> None:
         for actor in self.host.actors():

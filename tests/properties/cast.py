@@ -12,7 +12,9 @@ from exeunt.testing.replies import Call, Reply
 from tests.properties.programs import Answer, Callback, SessionPlan, Step, Work
 
 TOOL_TIMEOUT = 4.0
-WAITS = Waits(approval=4.0, hook=2.0, slot=4.0, model_first=4.0, model_gap=2.0, model_total=6.0)
+WAITS = Waits(
+    approval=4.0, user_input=4.0, hook=2.0, slot=4.0, model_first=4.0, model_gap=2.0, model_total=6.0
+)
 RETRIES = RetryPolicy(attempts=1, jitter=0.0)
 
 APPROVALS: dict[str, Any] = {
@@ -21,6 +23,8 @@ APPROVALS: dict[str, Any] = {
     "reject": {"kind": "reject", "feedback": "not now"},
     "nobody": "user-not-available",
     "nonsense": 7,
+    "open": "no-result",
+    "a text": "red",
 }
 
 
@@ -55,12 +59,13 @@ class Cast:
         plan = self._plan
         return {
             "model": self.model,
-            "tools": [self._tool(name) for name in ("work", "asks", "ends", "alone", "ends_alone")],
+            "tools": [self._tool(name) for name in ("work", "asks", "ends", "alone", "ends_alone", "again")],
             "system_message": "You are terse.",
             "developer_messages": "Be kind.",
             "on_permission_request": approve_all
             if plan.permission is None
             else self._permission(plan.permission),
+            "on_user_input_request": self._user,
             "hooks": {name: self._hook(name, callback) for name, callback in plan.hooks},
             "tenant": plan.tenant,
             "streaming": plan.streaming,
@@ -121,6 +126,7 @@ class Cast:
             is_terminal=name.startswith("ends"),
             sequential=name.endswith("alone"),
             skip_permission=name != "asks",
+            idempotent=name == "again",
             timeout=TOOL_TIMEOUT,
         )(handler)
 
@@ -134,6 +140,9 @@ class Cast:
             return APPROVALS[callback.answer]
 
         return answer
+
+    def _user(self, *_: object) -> str:
+        return "blue" if self.calm else "no-result"
 
     def _hook(self, name: str, callback: Callback) -> Callable[..., Awaitable[Any]]:
         async def hook(hook_input: Any, _: object) -> Any:

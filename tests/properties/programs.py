@@ -89,8 +89,9 @@ class Crash:
 class Work:
     """One call of a tool: what its handler does, and how it ends."""
 
-    tool: Literal["work", "asks", "ends", "alone", "ends_alone", "unknown"] = "work"
-    """`asks` needs approval, `ends*` is terminal, `*alone` is sequential, `unknown` does not exist."""
+    tool: Literal["work", "asks", "ends", "alone", "ends_alone", "again", "unknown"] = "work"
+    """`asks` needs approval, `ends*` is terminal, `*alone` is sequential, `again` is idempotent, `unknown` does not
+    exist."""
     steps: "tuple[Step, ...]" = ()
     ending: Literal["returns", "raises", "fails", "rejects", "invalid"] = "returns"
     """`invalid` has arguments that the tool does not take: its handler does not run."""
@@ -104,7 +105,26 @@ class RunTool:
     work: Work = Work()
 
 
-Step = Sleep | Send | Ask | Clear | Abort | Leave | TakeUp | Crash | RunTool
+@attrs.frozen
+class Question:
+    """Ask the user something, in the name of the tool call that does it."""
+
+    to: int = 0
+    timeout: float | None = None
+    text: str = "which?"
+
+
+@attrs.frozen
+class Settle:
+    """Answer one of the open requests."""
+
+    to: int = 0
+    place: int = 0
+    answer: Literal["once", "session", "reject", "a text", "nonsense"] = "once"
+    twice: bool = False
+
+
+Step = Sleep | Send | Ask | Clear | Abort | Leave | TakeUp | Crash | RunTool | Question | Settle
 
 # --- What models and the host's callbacks answer ---------------------------------------------------------------
 
@@ -193,8 +213,11 @@ ANY = st.sampled_from([0, 0, 1, 2])
 MODES: st.SearchStrategy[Mode] = st.sampled_from(["enqueue", "immediate"])
 SIBLINGS: st.SearchStrategy[Siblings | None] = st.sampled_from([None, None, "wait", "cancel"])
 
-TOOLS = st.sampled_from(["work", "work", "ends", "asks", "alone", "ends_alone", "unknown"])
+TOOLS = st.sampled_from(["work", "work", "ends", "asks", "alone", "ends_alone", "unknown", "again"])
 ENDINGS = st.sampled_from(["returns"] * 7 + ["raises", "fails", "rejects", "invalid"])
+
+
+SETTLED = st.sampled_from(["once", "a text", "reject", "session", "nonsense"])
 
 
 def steps_of(whom: st.SearchStrategy[int]) -> st.SearchStrategy[Step]:
@@ -209,6 +232,8 @@ def steps_of(whom: st.SearchStrategy[int]) -> st.SearchStrategy[Step]:
         (1, st.builds(Crash, whom, st.sampled_from([1, 1, 1, 2, 9]))),
         (1, st.builds(Leave, whom)),
         (1, st.builds(TakeUp, whom, st.booleans())),
+        (2, st.builds(Question, whom, st.none() | SECONDS, st.sampled_from(["which?", "why?"]))),
+        (2, st.builds(Settle, whom, st.integers(0, 2), SETTLED, st.sampled_from([False, False, True]))),
     )
 
 
@@ -237,7 +262,7 @@ HOOKS = st.tuples(st.sampled_from(HOOK_NAMES), st.builds(Callback, tuples(STEPS,
 APPROVALS = st.builds(
     Callback,
     tuples(STEPS, 0, 2),
-    st.sampled_from(["once", "session", "reject", "nobody", "raise", "nonsense"]),
+    st.sampled_from(["once", "session", "reject", "nobody", "raise", "nonsense", "open"]),
 )
 
 SESSIONS = st.builds(

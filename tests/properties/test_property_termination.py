@@ -1,12 +1,14 @@
 """The rules for the end of a turn, as tables."""
 
 import itertools
+import re
+from typing import Any
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from exeunt import Limits, Outcome, TurnEndReason
+from exeunt import InvalidConfiguration, Limits, Outcome, TurnEndReason
 from exeunt.actors.state.termination import after_batch, budget_spent, count_failed
 
 TABLE: dict[tuple[str, ...], TurnEndReason | None] = {
@@ -93,7 +95,15 @@ def test_a_budget_is_spent_when_one_of_its_limits_is_reached(
 
 
 @pytest.mark.parametrize("limit", ["steps", "failed_batches", "tokens"])
-@pytest.mark.parametrize("value", [0, -1])
-def test_a_limit_is_at_least_one(limit: str, value: int) -> None:
-    with pytest.raises(ValueError, match=f"limit '{limit}' must be at least 1, not {value}"):
+@pytest.mark.parametrize("value", [0, -1, 1.5, "3", True])
+def test_a_limit_is_a_whole_number_of_at_least_one(limit: str, value: Any) -> None:
+    text = f"limit '{limit}' must be a whole number of at least 1, not {value!r}"
+    with pytest.raises(InvalidConfiguration, match=re.escape(text)):
         Limits(**{limit: value})
+
+
+@pytest.mark.parametrize("limit", ["steps", "failed_batches"])
+def test_only_tokens_may_be_without_a_limit(limit: str) -> None:
+    assert Limits(tokens=None).tokens is None
+    with pytest.raises(InvalidConfiguration, match="not None"):
+        Limits(**{limit: None})  # type: ignore[arg-type]

@@ -346,3 +346,9 @@ async def test_an_idle_session_has_no_task(autojump_clock: object) -> None:
         for _ in range(100):
             await open_session(host, ScriptedModel([]))
         assert trio.lowlevel.current_statistics().tasks_living == before
+
+
+async def test_a_journal_that_is_no_journal_is_refused_as_it_is() -> None:
+    with pytest.raises(InvalidConfiguration, match="a journal's URL begins with"):
+        async with open_host(journal="nowhere://x"):
+            pass  # pragma: no cover

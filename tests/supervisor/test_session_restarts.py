@@ -142,11 +142,14 @@ async def test_a_crash_while_an_approval_is_asked_for(autojump_clock: object) ->
         await session.send("A")
         await reach(session, "tools")
         crash(host, session)
-        await settled(session)
+        await trio.sleep(1)
+        assert approver.running == 1, "the handler of before is cancelled, and asked again"
         (requested,) = await logged(session, "permission.requested")
+        assert [request.request_id for request in session.pending_requests()] == [requested.request_id]
+        await session.abort()
         (completed,) = await logged(session, "permission.completed")
         assert (completed.request_id, completed.kind) == (requested.request_id, "cancelled")
-        assert await outcomes(session) == [("asks", "interrupted")]
+        assert await outcomes(session) == [("asks", "cancelled")]
         assert approver.running == 0
         await session.send_and_wait("B")
 
