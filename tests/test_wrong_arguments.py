@@ -91,9 +91,10 @@ SESSION: list[tuple[dict[str, Any], str]] = [
 async def test_a_wrong_option_of_a_session_is_named_and_makes_no_session(
     options: dict[str, Any], said: str
 ) -> None:
+    keywords: dict[str, Any] = {"model": ScriptedModel([]), **options}
     async with open_host() as host:
         with pytest.raises(InvalidConfiguration) as refused:
-            await host.create_session(**{"model": ScriptedModel([]), **options})
+            await host.create_session(**keywords)
         assert said in str(refused.value)
         assert await host.list_sessions() == []
 
