@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Sequence
 from types import NoneType
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import attrs
 
@@ -100,8 +100,7 @@ _model = _needs(
 def _texts(instance: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
     if not isinstance(value, tuple):
         raise InvalidConfiguration(f"{attribute.name} must be a tuple of texts, not {value!r:.80}")
-    texts: tuple[Any, ...] = value
-    for text in texts:
+    for text in cast("tuple[Any, ...]", value):
         if not isinstance(text, str) or not text:
             raise InvalidConfiguration(f"a developer message must be a non-empty text, not {text!r:.80}")
 

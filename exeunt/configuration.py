@@ -159,7 +159,8 @@ def _tool_set(tools: Tools) -> ToolSet:
     if isinstance(tools, ToolSet):
         return tools
     if isinstance(tools, (str, Tool)) or not isinstance(tools, Iterable):
-        raise InvalidConfiguration(f"tools is a list of tools, not {tools!r:.80}")
+        what = f"the tool {tools.name!r} alone" if isinstance(tools, Tool) else f"{tools!r:.80}"
+        raise InvalidConfiguration(f"tools must be a list of tools, or a ToolSet, not {what}")
     return _shared_tool_set(tuple(tools))
 
 
@@ -179,8 +180,7 @@ def _system_message(value: Any) -> str | None:
 def _developer_messages(value: Any) -> tuple[str, ...]:
     if value is not None and not isinstance(value, Iterable):
         raise InvalidConfiguration(f"developer_messages is a text or a list of texts, not {value!r:.80}")
-    messages: Any = value
-    return messages_from(messages)
+    return messages_from(cast("Sequence[str] | str | None", value))
 
 
 def _hooks(hooks: Hooks | Mapping[str, Hook] | None, named: dict[str, Hook]) -> Hooks:

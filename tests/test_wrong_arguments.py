@@ -65,8 +65,8 @@ SESSION: list[tuple[dict[str, Any], str]] = [
     ({"modle": 3}, "a session has no option 'modle'; did you mean model?"),
     ({"surprise": 3}, "a session has no option 'surprise'; there are model, provider, tools"),
     ({"model": 3}, "model must be an object with complete() and stream(), or a name, not 3"),
-    ({"tools": 3}, "tools is a list of tools, not 3"),
-    ({"tools": "add"}, "tools is a list of tools, not 'add'"),
+    ({"tools": 3}, "tools must be a list of tools, or a ToolSet, not 3"),
+    ({"tools": "add"}, "tools must be a list of tools, or a ToolSet, not 'add'"),
     ({"system_message": 3}, "system_message must be a text, not 3"),
     ({"developer_messages": 3}, "developer_messages is a text or a list of texts, not 3"),
     ({"developer_messages": [""]}, "a developer message must be a non-empty text, not ''"),
@@ -91,9 +91,10 @@ SESSION: list[tuple[dict[str, Any], str]] = [
 async def test_a_wrong_option_of_a_session_is_named_and_makes_no_session(
     options: dict[str, Any], said: str
 ) -> None:
+    keywords: dict[str, Any] = {"model": ScriptedModel([]), **options}
     async with open_host() as host:
         with pytest.raises(InvalidConfiguration) as refused:
-            await host.create_session(**{"model": ScriptedModel([]), **options})
+            await host.create_session(**keywords)
         assert said in str(refused.value)
         assert await host.list_sessions() == []
 
