@@ -87,6 +87,17 @@ class EventInsideTurn(SessionError, ValueError):
     """The event lies inside of a turn, where the context is no conversation that a model could go on with."""
 
 
+# --- Clients -----------------------------------------------------------------------------------------------
+
+
+class ClientGone(ExeuntError, ConnectionError):
+    """A client was asked something, and has disconnected, or did not answer in time."""
+
+
+class ClientRefused(ExeuntError):
+    """A client answered a request with an error."""
+
+
 # --- Sending and waiting -----------------------------------------------------------------------------------
 
 

@@ -68,7 +68,7 @@ CRASH_REASONS: Final = (CRASH,)
 
 DEAD_LETTER_REASONS: Final = ("crash", "session_failed", "closed")
 
-DROP_CAUSES: Final = ("aborted", "blocked", "dead_letter", "session_failed", "deleted")
+DROP_CAUSES: Final = ("aborted", "withdrawn", "blocked", "dead_letter", "session_failed", "deleted")
 
 SESSION_STATES: Final = ("live", "passive", "restarting", "stopping", "failed")
 

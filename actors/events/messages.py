@@ -37,7 +37,7 @@ class MessageDropped(Event, frozen=True, gc=False, tag="message.dropped"):
     type: ClassVar[str] = "message.dropped"
     message_id: str
     cause: str
-    """`aborted`, `blocked`, `dead_letter`, `session_failed` or `deleted`."""
+    """`aborted`, `withdrawn`, `blocked`, `dead_letter`, `session_failed` or `deleted`."""
 
 
 class UserMessage(Event, frozen=True, gc=False, tag="user.message"):

@@ -111,6 +111,42 @@ class SessionTruncated(Event, frozen=True, gc=False, tag="session.truncated"):
     """Messages that follow them, as slices of a log."""
 
 
+class SessionModelChange(Event, frozen=True, gc=False, tag="session.model_change"):
+    """The session goes on with another model, from its next request on."""
+
+    type: ClassVar[str] = "session.model_change"
+    new_model: str
+    previous_model: str = ""
+    reasoning_effort: str = ""
+    """How much the model is to think; empty: as it does by itself."""
+
+
+class SessionModeChanged(Event, frozen=True, gc=False, tag="session.mode_changed"):
+    """Somebody chose another mode. The host keeps it for the clients; nothing of the turns depends on it."""
+
+    type: ClassVar[str] = "session.mode_changed"
+    previous_mode: str
+    new_mode: str
+
+
+class SessionTitleChanged(Event, frozen=True, gc=False, tag="session.title_changed"):
+    """The session has another name."""
+
+    type: ClassVar[str] = "session.title_changed"
+    title: str
+
+
+class SessionInfo(Event, frozen=True, gc=False, tag="session.info"):
+    """Somebody outside noted something in the log."""
+
+    type: ClassVar[str] = "session.info"
+    info_type: str
+    message: str
+    level: str = "info"
+    """`info`, `warning` or `error`."""
+    url: str | None = None
+
+
 class SessionHandoff(Event, frozen=True, gc=False, tag="session.handoff"):
     """A step on the way of a handoff: of a context to its successor, or of work to another session."""
 

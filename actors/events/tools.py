@@ -75,6 +75,16 @@ class ToolResultStale(EphemeralEvent, frozen=True, gc=False, tag="tool.result_st
     turn_id: str | None
 
 
+class ExternalToolRequested(Event, frozen=True, gc=False, tag="external_tool.requested"):
+    """A call was handed to somebody outside of the process, who answers under the id of the request."""
+
+    type: ClassVar[str] = "external_tool.requested"
+    request_id: str
+    tool_call_id: str
+    tool_name: str
+    arguments_json: str
+
+
 class PermissionRequested(Event, frozen=True, gc=False, tag="permission.requested"):
     """A call waits for somebody's approval."""
 

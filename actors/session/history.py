@@ -1,5 +1,6 @@
 """The context of a session, as its handle offers it."""
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, cast
 
 import attrs
@@ -95,7 +96,12 @@ class History:
         return actor.context.visible()
 
     async def clear_context(
-        self, prompt: str, *, siblings: Siblings | None = None, trigger: str = ""
+        self,
+        prompt: str,
+        *,
+        siblings: Siblings | None = None,
+        trigger: str = "",
+        calls: Collection[str] | None = None,
     ) -> ClearResult:
         """Replace the conversation by *prompt*, as the first user message of a new context.
 
@@ -105,7 +111,8 @@ class History:
         its batch has an outcome: `siblings="wait"` lets them run on, `"cancel"` ends them once the owner has
         succeeded. A turn with the seed follows without an idle between. It is *rolled back*, and the context
         stays as it was, when the call fails or the turn is aborted. *trigger* says in the event of the commit what
-        brought it about: at most 64 characters.
+        brought it about: at most 64 characters. Who knows of only some of the calls, such as a door to clients,
+        gives their ids as *calls*: then it belongs to one of these.
 
         Raises, in this order of checks, `EmptySeedPrompt`, `NoToolCallInFlight`, `ClearAlreadyStaged`,
         `ClearLoop`; nothing has changed then but a counter. `InvalidConfiguration` and `InvalidPrompt` (half a
@@ -120,13 +127,13 @@ class History:
             )
         if isinstance(prompt, str) and encodable(prompt) != prompt:
             raise InvalidPrompt("the seed prompt holds half a surrogate pair and cannot be sent to a model")
-        refusal = clears.refusal(actor, prompt)
+        refusal = clears.refusal(actor, prompt, calls)
         if refusal is not None:
             actor.put(clears.refuse, refusal.cause)
             raise refusal
         await trio.lowlevel.checkpoint_if_cancelled()
         staged: list[clears.StagedClear] = []
-        actor.put(clears.stage, prompt, siblings or actor.options.siblings, trigger, staged)
+        actor.put(clears.stage, prompt, siblings or actor.options.siblings, trigger, staged, calls)
         (clear,) = staged
         return ClearResult(clear.messages_cleared, actor, clear)
 

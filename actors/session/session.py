@@ -36,6 +36,7 @@ from exeunt.actors.session.waiting import (
     refuse_status,
     wait_leaving_slots,
 )
+from exeunt.actors.state.session_state import Pending
 from exeunt.actors.text import encodable
 from exeunt.actors.turn import aborts, host_calls, requests, turns
 from exeunt.actors.turn.actor import SessionActor
@@ -110,6 +111,32 @@ class Session:
             message_id = _put_message(actor, prompt, mode, None)
         await _until_safe(actor)
         return message_id
+
+    def send_now(self, prompt: str, mode: Mode = "enqueue") -> str | None:
+        """Give the session a message without waiting; return its id, or `None` where that takes waiting.
+
+        It does where the session has left memory, or where an accepted message would not be safe at once: then
+        nothing has happened, and `send` is what to use. Raises what `send` raises.
+        """
+        actor = self._actor
+        if actor.status != "live" or (actor.options.durability != "relaxed" and actor.log.outlives_process):
+            return None
+        return _put_message(actor, prompt, mode, None)
+
+    def pending_messages(self) -> tuple[Pending, ...]:
+        """Return the accepted messages that no turn has taken in: those that steer first, then the queue, in order."""
+        actor = self._actor
+        turn = actor.turn
+        taken = None if turn is None or turn.pending is None else turn.pending.message_id
+        return tuple(item for item in actor.state.pending() if item.message_id != taken)
+
+    def withdraw(self, message_id: str) -> bool:
+        """Take back a message that waits; return whether it still did. It ends with `message.dropped`."""
+        actor = self._actor
+        done: list[bool] = []
+        if actor.status == "live":
+            actor.put(turns.withdraw, message_id, done)
+        return bool(done and done[0])
 
     async def send_and_wait(
         self,

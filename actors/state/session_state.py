@@ -21,6 +21,9 @@ from exeunt.actors.events import (
     MessageDropped,
     PermissionCompleted,
     PermissionRequested,
+    SessionModeChanged,
+    SessionModelChange,
+    SessionTitleChanged,
     SessionTruncated,
     SystemMessage,
     ToolExecutionComplete,
@@ -72,6 +75,7 @@ class SessionState:
         "call_ids",
         "clears_in_a_row",
         "context",
+        "labels",
         "last_id",
         "open_calls",
         "queue",
@@ -100,6 +104,8 @@ class SessionState:
         self.requests: dict[str, Asked] | None = None
         """What open calls have asked people, by the id of the request, in order."""
         self.clears_in_a_row = 0
+        self.labels: dict[str, str] | None = None
+        """What was chosen for the session while it ran: `title`, `mode`, `model`; of each the last."""
         self.call_ids: list[str] | None = None
         """Ids of the calls in the context. A list: looking for one is rare work, and 8 bytes an id are little."""
 
@@ -160,7 +166,14 @@ class SessionState:
             tuple(sorted(self.open_calls or ())),
             tuple((self.requests or {}).items()),
             self.clears_in_a_row,
+            tuple(sorted((self.labels or {}).items())),
         )
+
+    def label(self, name: str, value: str) -> None:
+        """Note what was chosen. For the folds."""
+        if self.labels is None:
+            self.labels = {}
+        self.labels[name] = value
 
 
 def _system(state: SessionState, event: SystemMessage) -> None:
@@ -281,6 +294,18 @@ def _request_ended(state: SessionState, event: PermissionCompleted | UserInputCo
         state.requests = state.requests or None
 
 
+def _model_chosen(state: SessionState, event: SessionModelChange) -> None:
+    state.label("model", event.new_model)
+
+
+def _mode_chosen(state: SessionState, event: SessionModeChanged) -> None:
+    state.label("mode", event.new_mode)
+
+
+def _title_chosen(state: SessionState, event: SessionTitleChanged) -> None:
+    state.label("title", event.title)
+
+
 def _cleared(state: SessionState, event: ContextCleared) -> None:
     state.context = fold_cleared(state.context, event)
     state.clears_in_a_row = state.clears_in_a_row + 1 if event.only_clears else 0
@@ -312,5 +337,8 @@ FOLDS: dict[type[Event], Callable[[SessionState, Any], None]] = {
     TurnEnd: _turn_end,
     ContextCleared: _cleared,
     SessionTruncated: _truncated,
+    SessionModelChange: _model_chosen,
+    SessionModeChanged: _mode_chosen,
+    SessionTitleChanged: _title_chosen,
 }
 """The fold of each event that changes a state. An event that is not here changes nothing but the number."""

@@ -40,6 +40,7 @@ class _Snapshot(msgspec.Struct, array_like=True):
     """Of versions that kept no more of a request than its id, by the id of the call."""
     requests: list[memoryview] = []
     """What open calls have asked people, and the answers that are there, in the order of their numbers."""
+    labels: dict[str, str] = {}
 
 
 _decoder = msgspec.msgpack.Decoder(_Snapshot)
@@ -71,6 +72,7 @@ def dump(state: SessionState, last_id: str) -> bytes:
             _encoded((state.open_calls or {}).values()),
             {},
             _encoded(_requests(state)),
+            state.labels or {},
         )
     )
 
@@ -115,6 +117,7 @@ def load(data: Data) -> SessionState | None:
     state.queue = deque(snapshot.queue) if snapshot.queue else None
     state.steering = deque(snapshot.steering) if snapshot.steering else None
     state.call_ids = snapshot.call_ids or None
+    state.labels = snapshot.labels or None
     messages = decoder.decode_all(snapshot.messages)
     context = Context(
         tuple(decoder.decode_all(snapshot.preamble)), messages, len(messages), snapshot.generation, None

@@ -5,6 +5,7 @@ run with the owner's success, the end of the turn and the boundary; rolled back 
 the staging and the commit nothing about the context changes, so there is nothing to undo.
 """
 
+from collections.abc import Collection
 from typing import Any
 
 import outcome
@@ -63,15 +64,18 @@ class StagedClear(Waiter):
         self.waiters.clear()
 
 
-def refusal(actor: SessionActor, prompt: Any) -> ClearRefused | None:
-    """Return why a clear with *prompt* cannot be staged now, or `None`. The order of the checks is a promise."""
+def refusal(actor: SessionActor, prompt: Any, calls: Collection[str] | None = None) -> ClearRefused | None:
+    """Return why a clear with *prompt* cannot be staged now, or `None`. The order of the checks is a promise.
+
+    With *calls*, ids of tool calls, only these may own it.
+    """
     if not isinstance(prompt, str) or not prompt.strip():
         what = "blank" if isinstance(prompt, str) else f"no text but {type(prompt).__name__}"
         text = f"the seed prompt is {what}: it becomes the first user message of the new context"
         return EmptySeedPrompt(text, session_id=actor.id)
     caller = CALLER.get()
     own = caller is not None and caller.actor is actor and caller.call is not None
-    if not _in_flight(actor) or (own and caller is not None and caller.settled):
+    if not _in_flight(actor, calls) or (own and caller is not None and caller.settled):
         text = (
             "the context can be cleared only while a tool call of the session is in flight, from that call or from "
             "outside: clear it inside a tool, or run a tool that does with session.call_tool()"
@@ -98,10 +102,15 @@ def refuse(actor: SessionActor, cause: str) -> None:
 
 
 def stage(
-    actor: SessionActor, prompt: str, siblings: Siblings, trigger: str, result: list[StagedClear]
+    actor: SessionActor,
+    prompt: str,
+    siblings: Siblings,
+    trigger: str,
+    result: list[StagedClear],
+    calls: Collection[str] | None = None,
 ) -> None:
     """Stage a clear that was not refused; *result* takes it."""
-    clear = StagedClear(prompt, _owners(actor), actor.context.conversation_length, siblings, trigger)
+    clear = StagedClear(prompt, _owners(actor, calls), actor.context.conversation_length, siblings, trigger)
     for call in clear.owners:
         call.was_owner = True
     actor.clear = clear
@@ -175,15 +184,20 @@ def commit(actor: SessionActor, turn: Turn | None, reason: TurnEndReason, conten
     turns.begin_seeded(actor, clear.prompt, turn)
 
 
-def _in_flight(actor: SessionActor) -> bool:
+def _in_flight(actor: SessionActor, calls: Collection[str] | None) -> bool:
     batch = actor.batch
     if batch is None or (actor.turn is not None and actor.turn.cause is not None):
         return False
     # A call of the host has no turn that would say that it is being ended.
-    return any(call.outcome is None and call.cause not in ("aborted", "stopped") for call in batch.calls)
+    return any(
+        call.outcome is None
+        and call.cause not in ("aborted", "stopped")
+        and (calls is None or (call.call.id in calls and not call.returned))
+        for call in batch.calls
+    )
 
 
-def _owners(actor: SessionActor) -> list[Call]:
+def _owners(actor: SessionActor, calls: Collection[str] | None) -> list[Call]:
     """Return the calls with which the clear stands or falls.
 
     The caller's own call, where the caller is one. Else whoever asks must mean one of the calls that still run:
@@ -194,7 +208,7 @@ def _owners(actor: SessionActor) -> list[Call]:
         return [caller.call]
     batch = actor.batch
     assert batch is not None
-    running = [call for call in batch.calls if not call.returned]
+    running = [call for call in batch.calls if not call.returned and (calls is None or call.call.id in calls)]
     if len(running) > 1:
         running = [call for call in running if call.terminal] or running
     return running

@@ -241,6 +241,17 @@ def drop(actor: SessionActor, message_id: str, cause: str, error: Exception) -> 
     actor.reply(message_id, outcome.Error(error))
 
 
+def withdraw(actor: SessionActor, message_id: str, done: list[bool]) -> None:
+    """Drop a message that waits, because somebody has thought better of it; *done* takes whether it still waited."""
+    turn = actor.turn
+    taken = None if turn is None or turn.pending is None else turn.pending.message_id
+    waits = message_id != taken and any(item.message_id == message_id for item in actor.state.pending())
+    done.append(waits)
+    if waits:
+        text = "the message was withdrawn before its turn began"
+        drop(actor, message_id, "withdrawn", TurnAborted(text, session_id=actor.id))
+
+
 # --- Steps ---------------------------------------------------------------------------------------------------
 
 

@@ -1,5 +1,6 @@
 """The commands and their options. What they do is imported when they run."""
 
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -164,3 +165,120 @@ def doctor(
     from exeunt.cli.doctor import run_doctor
 
     run(run_doctor, as_json)
+
+
+_PROVIDER = "Which model"
+_PLACE = "Where to listen"
+
+
+@app.command()
+def serve(
+    port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65_535,
+            metavar="N",
+            help=f"Listen on this port; 0: any free one. {_default('7890, without --unix')}",
+            rich_help_panel=_PLACE,
+        ),
+    ] = None,
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Listen on this address; one of other machines needs a token.",
+            rich_help_panel=_PLACE,
+        ),
+    ] = "127.0.0.1",
+    unix: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Listen on this socket too.", rich_help_panel=_PLACE)
+    ] = None,
+    token_env: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="[TENANT=]NAME",
+            help="Variable with the token of a tenant. May be given several times. "
+            f"{_default('EXEUNT_CONNECTION_TOKEN')}",
+            rich_help_panel=_PLACE,
+        ),
+    ] = None,
+    provider: Annotated[
+        str | None, typer.Option(metavar="TYPE", help="Such as openai.", rich_help_panel=_PROVIDER)
+    ] = None,
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where it is.", rich_help_panel=_PROVIDER)
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="For sessions that name none.", rich_help_panel=_PROVIDER),
+    ] = None,
+    api_key_env: Annotated[
+        str | None,
+        typer.Option(
+            metavar="VAR",
+            help=f"Variable with the key. {_default('EXEUNT_PROVIDER_API_KEY')}",
+            rich_help_panel=_PROVIDER,
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="A TOML file with the provider and the tokens.")
+    ] = None,
+    journal: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where sessions are kept, such as sqlite:///s.sqlite3.")
+    ] = None,
+    idle_timeout: Annotated[
+        float | None,
+        typer.Option(
+            "--session-idle-timeout", min=0.1, metavar="SECONDS", help="When idle sessions leave memory."
+        ),
+    ] = None,
+    wait_for_clients: Annotated[
+        bool,
+        typer.Option(
+            "--wait-for-clients", metavar="", help="Calls of a client that has left wait for its return."
+        ),
+    ] = False,
+    log_level: Annotated[str, typer.Option(metavar="LEVEL", help="error, warning, info, debug.")] = "info",
+) -> None:
+    """Serve sessions to clients: the official Copilot SDKs, unchanged.
+
+    Sessions bring their own model provider, or use the server's: from
+    these options, a file, or EXEUNT_PROVIDER_TYPE, _BASE_URL, _API_KEY
+    and _MODEL. Ends on Ctrl-C.
+    """
+    import os
+
+    from exeunt.actors.errors import InvalidConfiguration
+    from exeunt.cli.serve import provider as providers
+    from exeunt.cli.serve import serving
+    from exeunt.wire.options import WireOptions
+
+    serving.log_to_stderr(log_level)
+    try:
+        file = providers.read_file(config)
+        what = serving.Served(
+            default=providers.default_provider(
+                os.environ,
+                file.provider,
+                kind=provider,
+                base_url=base_url,
+                model=model,
+                api_key_env=api_key_env,
+            ),
+            options=WireOptions(wait_for_clients=wait_for_clients),
+            tokens=providers.tokens(os.environ, token_env or (), file.tokens),
+            journal=journal,
+            idle_timeout=idle_timeout,
+        )
+    except InvalidConfiguration as wrong:
+        typer.echo(f"exeunt serve: {wrong}", err=True)
+        raise typer.Exit(WRONG_USAGE) from None
+    chosen = serving.DEFAULT_PORT if port is None and unix is None else port
+
+    def say(listening: int | None) -> None:
+        places = [] if listening is None else [f"{host}, port {listening}"]
+        places += [] if unix is None else [str(unix)]
+        typer.echo(f"exeunt serve: listening on {' and '.join(places)}")
+
+    run(partial(serving.serve_ports, what, address=host, port=chosen, unix=unix, say=say))

@@ -19,7 +19,7 @@ Headers = Sequence[tuple[bytes, bytes]]
 
 
 class HttpClient:
-    """Sends POST requests to one origin over a `ConnectionPool`.
+    """Sends requests to one origin over a `ConnectionPool`.
 
     Any number of tasks of one trio run may use it at once. A cancelled call costs its own connection, and
     nothing of the others.
@@ -64,6 +64,16 @@ class HttpClient:
             target=self._prefix + target,
             headers=[*self._own_headers, *headers, (b"Content-Length", b"%d" % len(body))],
         )
+        return await self._send(request, body, deadline, max_bytes)
+
+    async def get(self, target: bytes, headers: Headers, *, deadline: float, max_bytes: int) -> "Response":
+        """Ask for *target* and return the answer once its head is here. As `post`, without a body."""
+        request = h11.Request(
+            method=b"GET", target=self._prefix + target, headers=[*self._own_headers, *headers]
+        )
+        return await self._send(request, b"", deadline, max_bytes)
+
+    async def _send(self, request: h11.Request, body: bytes, deadline: float, max_bytes: int) -> "Response":
         try:
             return await self._attempt(request, body, deadline, max_bytes, fresh=False)
         except StaleConnection:

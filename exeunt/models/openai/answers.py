@@ -129,6 +129,10 @@ class AnswerReader:
             raise _malformed("the answer has no message", retry=True)
         self._assembly.add_usage(answer.get("usage"))
         self._assembly.add_message(message, choice.get("finish_reason"))
+        # No request asks for alternatives. Some providers put an answer's text and its calls into a choice each.
+        for more in choices[1:] if is_list(choices) else ():
+            if is_dict(more) and is_dict(more.get("message")):
+                self._assembly.add_message(more["message"], more.get("finish_reason"))
         return self._assembly.result(complete=True)
 
 

@@ -1,0 +1,101 @@
+"""The server's own model provider and tokens: from options, a file, or the environment."""
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from exeunt.actors.errors import InvalidConfiguration
+from exeunt.structuring import structured
+from exeunt.wire.serving.models import DefaultProvider
+
+TOKEN_VARIABLES = ("EXEUNT_CONNECTION_TOKEN", "COPILOT_CONNECTION_TOKEN")
+"""Where a token is looked for when no option names a variable. Clients that start a server set the second."""
+
+
+@attrs.frozen(kw_only=True)
+class ProviderTable:
+    """The table `[provider]` of a file."""
+
+    type: str | None = None
+    base_url: str | None = None
+    api_key_env: str | None = None
+    model: str | None = None
+    headers: dict[str, str] = attrs.field(factory=dict[str, str])
+    options: dict[str, Any] = attrs.field(factory=dict[str, Any])
+
+
+@attrs.frozen(kw_only=True)
+class ServeFile:
+    """A file of `exeunt serve`."""
+
+    provider: ProviderTable = attrs.field(factory=ProviderTable)
+    tokens: dict[str, str] = attrs.field(factory=dict[str, str])
+    """Variables that hold a token, by the tenant whose it is."""
+
+
+def read_file(path: Path | None) -> ServeFile:
+    """Return what *path* says; without one, nothing. Raises `InvalidConfiguration`."""
+    if path is None:
+        return ServeFile()
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidConfiguration(f"{path} cannot be read: {error}") from error
+    return structured(str(path), content, ServeFile, ServeFile())
+
+
+def default_provider(
+    environ: Mapping[str, str],
+    table: ProviderTable | None = None,
+    *,
+    kind: str | None = None,
+    base_url: str | None = None,
+    model: str | None = None,
+    api_key_env: str | None = None,
+) -> DefaultProvider:
+    """Return the provider: an option wins over the file, and the file over the environment.
+
+    Raises `InvalidConfiguration` for a variable that is named and not set.
+    """
+    table = table or ProviderTable()
+    kind = kind or table.type or environ.get("EXEUNT_PROVIDER_TYPE")
+    base_url = base_url or table.base_url or environ.get("EXEUNT_PROVIDER_BASE_URL")
+    model = model or table.model or environ.get("EXEUNT_PROVIDER_MODEL")
+    variable = api_key_env or table.api_key_env
+    key = environ.get("EXEUNT_PROVIDER_API_KEY") if variable is None else _set(environ, variable)
+    if kind is None and base_url is None and key is None:
+        return DefaultProvider(model=model)
+    provider: dict[str, Any] = {"type": kind or "openai"}
+    given = {"base_url": base_url, "api_key": key, "headers": table.headers, "options": table.options}
+    provider |= {name: value for name, value in given.items() if value}
+    return DefaultProvider(model=model, provider=provider)
+
+
+def tokens(environ: Mapping[str, str], named: Sequence[str], table: Mapping[str, str]) -> dict[str, str]:
+    """Return tenants by their tokens.
+
+    *named* are options `[TENANT=]VARIABLE`, *table* is that of a file. Without both, a variable that clients set.
+    Raises `InvalidConfiguration` for a variable that is not set, and for a token of two tenants.
+    """
+    pairs = [(tenant, variable) for tenant, variable in table.items()]
+    for option in named:
+        tenant, _, variable = option.rpartition("=")
+        pairs.append((tenant, variable))
+    if not pairs:
+        pairs = [("", variable) for variable in TOKEN_VARIABLES if environ.get(variable)][:1]
+    found: dict[str, str] = {}
+    for tenant, variable in pairs:
+        token = _set(environ, variable)
+        if found.setdefault(token, tenant) != tenant:
+            raise InvalidConfiguration(f"{variable} holds a token that another tenant has: choose another")
+    return found
+
+
+def _set(environ: Mapping[str, str], variable: str) -> str:
+    value = environ.get(variable)
+    if not value:
+        raise InvalidConfiguration(f"the environment variable {variable} is not set, or empty")
+    return value

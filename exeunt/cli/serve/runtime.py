@@ -1,0 +1,84 @@
+"""`exeunt-runtime`: takes the place of the runtime that a client would start, with the same flags."""
+
+import argparse
+import gc
+import os
+import sys
+from functools import partial
+from importlib.metadata import version
+from typing import NoReturn
+
+from exeunt.tuning import GC_THRESHOLDS
+
+LOG_LEVELS = ("none", "error", "warning", "warn", "info", "debug", "all", "default")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="exeunt-runtime",
+        allow_abbrev=False,
+        description="Serve sessions to the client that started this process. "
+        "Models come from each session's provider, or from EXEUNT_PROVIDER_BASE_URL, _TYPE, _API_KEY and _MODEL; "
+        "what stands before each session's system message comes from EXEUNT_SYSTEM_MESSAGE.",
+    )
+    parser.add_argument("--version", action="version", version=f"exeunt {version('exeunt')}")
+    way = parser.add_mutually_exclusive_group()
+    way.add_argument("--stdio", action="store_true", help="speak on the standard streams")
+    way.add_argument("--port", type=int, default=0, metavar="N", help="listen on this port; 0: any free one")
+    parser.add_argument("--host", default="127.0.0.1", help="the address to listen on")
+    parser.add_argument("--log-level", default="error", choices=LOG_LEVELS, metavar="LEVEL")
+    parser.add_argument(
+        "--session-idle-timeout", type=float, default=0, metavar="SECONDS",
+        help="when an idle session leaves memory; 0: never",
+    )  # fmt: skip
+    parser.add_argument("--journal", metavar="URL", help="where sessions are kept (or EXEUNT_JOURNAL)")
+    parser.add_argument("--auth-token-env", metavar="NAME", help="taken, and of no use: nobody signs in here")
+    for flag in ("--headless", "--no-auto-update", "--no-auto-login", "--remote"):
+        parser.add_argument(flag, action="store_true", help=argparse.SUPPRESS)
+    return parser
+
+
+def main() -> NoReturn:
+    """Run until the client ends it. Exit status: 0 done, 1 failed, 2 wrong usage."""
+    arguments = _parser().parse_args()
+    # After the flags are known to be right: a wrong one is said at once.
+    import trio
+
+    from exeunt.actors.errors import ExeuntError
+    from exeunt.cli.serve import provider, serving
+    from exeunt.groups import lone
+    from exeunt.wire.options import WireOptions
+
+    gc.set_threshold(*GC_THRESHOLDS)
+    serving.log_to_stderr(arguments.log_level)
+    try:
+        what = serving.Served(
+            default=provider.default_provider(os.environ),
+            options=WireOptions(
+                wait_for_clients=True, system_message=os.environ.get("EXEUNT_SYSTEM_MESSAGE", "")
+            ),
+            tokens=provider.tokens(os.environ, (), {}),
+            journal=arguments.journal or os.environ.get("EXEUNT_JOURNAL"),
+            idle_timeout=arguments.session_idle_timeout or None,
+        )
+        if arguments.stdio:
+            status = trio.run(serving.serve_stdio, what)
+        else:
+            status = trio.run(
+                partial(
+                    serving.serve_ports,
+                    what,
+                    address=arguments.host,
+                    port=arguments.port,
+                    unix=None,
+                    say=_say,
+                )
+            )
+    except* ExeuntError as group:
+        sys.exit(f"exeunt-runtime: {lone(group)}")
+    sys.exit(status)
+
+
+def _say(port: int | None) -> None:
+    sys.stdout.write(f"CLI server listening on port {port}\n")
+    sys.stdout.flush()

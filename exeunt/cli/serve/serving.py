@@ -1,0 +1,128 @@
+"""Running a server until it is told to end."""
+
+import logging
+import os
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import attrs
+import trio
+
+from exeunt.host import open_host
+from exeunt.supervisor.options import HostOptions
+from exeunt.wire.options import Tokens, WireOptions
+from exeunt.wire.server import WireServer, open_wire_server
+from exeunt.wire.serving.models import DefaultProvider
+
+DEFAULT_PORT = 7890
+"""Of `exeunt serve`: any that is seldom taken."""
+
+
+@attrs.frozen(kw_only=True)
+class Served:
+    """What is served, and to whom."""
+
+    default: DefaultProvider
+    options: WireOptions
+    tokens: dict[str, str] = attrs.field(factory=dict[str, str], repr=False)
+    journal: str | None = None
+    idle_timeout: float | None = None
+    """Seconds after which an idle session leaves memory."""
+
+    @property
+    def host_options(self) -> HostOptions:
+        """The bounds of the host."""
+        return HostOptions(passivate_after=self.idle_timeout)
+
+
+async def serve_ports(
+    what: Served, *, address: str, port: int | None, unix: Path | None, say: Callable[[int | None], None]
+) -> int:
+    """Listen until a signal says to end; return the exit status. *say* is told the port once it can be used."""
+    async with (
+        open_host(journal=what.journal, options=what.host_options) as host,
+        open_wire_server(
+            host,
+            port=port,
+            address=address,
+            unix=unix,
+            tokens=what.tokens,
+            default=what.default,
+            options=what.options,
+        ) as listening,
+    ):
+        say(listening.port)
+        await _until_told(listening.server.ended_by_client.wait)
+    return 0
+
+
+async def serve_stdio(what: Served) -> int:
+    """Serve the standard streams until their other side ends them; return the exit status."""
+    options = attrs.evolve(what.options, shutdown_ends_server=True)
+    async with open_host(journal=what.journal, options=what.host_options) as host:
+        server = WireServer(
+            host,
+            options=options,
+            tokens=Tokens(what.tokens),
+            default=what.default,
+            ignores_tokens=True,
+        )
+
+        async def until_left() -> None:
+            stream = trio.StapledStream(
+                trio.lowlevel.FdStream(os.dup(sys.stdout.fileno())),
+                trio.lowlevel.FdStream(os.dup(sys.stdin.fileno())),
+            )
+            async with trio.open_nursery() as nursery:
+
+                async def served() -> None:
+                    await server.serve_stream(stream)
+                    nursery.cancel_scope.cancel()
+
+                nursery.start_soon(served)
+                await server.ended_by_client.wait()
+                # Its answer is on the way.
+                with trio.move_on_after(1.0):
+                    await server.flushed()
+                nursery.cancel_scope.cancel()
+
+        await _until_told(until_left)
+    return 0
+
+
+def _ends_already(number: int, frame: object) -> None:
+    """Take no notice of a signal that asks for what is under way."""
+
+
+async def _until_told(ended: Callable[[], Awaitable[None]]) -> None:
+    """Wait for *ended*, or for a signal that asks for the end."""
+    # Clients that have started a server end it twice: by their last request, and by a signal right behind it. What is
+    # found here holds again once the receiver below is closed, while the host still writes what it was told.
+    signal.signal(signal.SIGTERM, _ends_already)
+    async with trio.open_nursery() as nursery:
+
+        async def signalled() -> None:
+            with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
+                async for _ in signals:
+                    nursery.cancel_scope.cancel()
+                    return
+
+        nursery.start_soon(signalled)
+        await ended()
+        nursery.cancel_scope.cancel()
+
+
+def log_to_stderr(level: str) -> None:
+    """Write log lines to the standard error: the standard output may be the protocol's."""
+    levels = {
+        "none": logging.CRITICAL,
+        "error": logging.ERROR,
+        "warning": logging.WARNING,
+        "warn": logging.WARNING,
+    }
+    chosen = levels.get(level, {"info": logging.INFO, "debug": logging.DEBUG}.get(level, logging.INFO))
+    logging.basicConfig(
+        stream=sys.stderr, level=chosen, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )

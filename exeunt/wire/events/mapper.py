@@ -1,0 +1,138 @@
+"""One session's events, one after the other, as the protocol's."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from exeunt.actors.events import AssistantUsage, Event
+from exeunt.wire.events.clock import iso
+
+
+class WireEvent(msgspec.Struct, gc=False, omit_defaults=True):
+    """An event as clients see it. The order of the fields is that of the wire."""
+
+    type: str
+    data: Any
+    id: str
+    timestamp: str
+    parentId: str | None  # noqa: N815 - the protocol's name
+    ephemeral: bool = False
+
+
+class Usage(msgspec.Struct, frozen=True, gc=False):
+    """What a session's model calls have taken, while somebody looked."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    seconds: float = 0.0
+    last_input: int = 0
+    last_output: int = 0
+
+    def with_call(self, event: AssistantUsage) -> "Usage":
+        """Return the sum with one more call."""
+        return Usage(
+            self.calls + 1,
+            self.input_tokens + event.input_tokens,
+            self.output_tokens + event.output_tokens,
+            self.seconds + event.duration,
+            event.input_tokens,
+            event.output_tokens,
+        )
+
+
+NO_CALLS = Usage()
+
+
+class EventMapper:
+    """Translates the events of one session, in order. Some say things that an earlier event knew.
+
+    The log has events that the protocol does not; those that it does have form an unbroken chain: the `parentId` of
+    each is the id of the last persisted one before it that clients see.
+    """
+
+    __slots__ = (
+        "approvals",
+        "away",
+        "calls",
+        "effort",
+        "extra",
+        "last_id",
+        "message_id",
+        "mode",
+        "model",
+        "pieces",
+        "session_id",
+        "started",
+        "step",
+        "turn_began",
+        "usage",
+        "wants_own",
+        "was_active",
+        "working_directory",
+    )
+
+    def __init__(self, session_id: str, working_directory: str = "") -> None:
+        self.session_id = session_id
+        self.working_directory = working_directory
+        self.model = ""
+        self.mode = "interactive"
+        self.last_id: str | None = None
+        self.turn_began = 0.0
+        """When the turn under way, or the last one, began; seconds since the epoch."""
+        self.calls: dict[str, str] | None = None
+        """Names of the tools whose calls have no outcome yet, by the id of the call."""
+        self.message_id: str | None = None
+        """The message that the turn answers; a seeded turn answers the one that its predecessor did."""
+        self.step = 0
+        self.started = 0.0
+        """When the session began; seconds since the epoch."""
+        self.pieces: tuple[str, int] | None = None
+        """The streamed answer: its id, and the bytes so far."""
+        self.approvals: dict[str, str] | None = None
+        """Names of tools by the open requests for approval."""
+        self.usage = NO_CALLS
+        self.wants_own = False
+        """Whether anybody has asked for events that the protocol does not have."""
+        self.effort: str | None = None
+        """How much the model is to think, where the session was made with that."""
+        self.was_active = False
+        """Whether the session is in memory already when it is taken up."""
+        self.away: str | None = None
+        """The event before which the session goes back, as a client has named it."""
+        self.extra = 0
+        """Events that stand for no event of the log."""
+
+    def map(self, event: Event) -> Iterable["WireEvent"]:
+        """Return what clients see of *event*: nothing, one event, or several."""
+        from exeunt.wire.events.mapping import MAPPINGS
+
+        mapping = MAPPINGS.get(type(event))
+        return () if mapping is None else mapping(self, event)
+
+    def persisted(self, event: Event, data: Any, kind: str | None = None) -> tuple["WireEvent"]:
+        """Return *event* as the next one of the chain."""
+        event_id = event.id
+        wire = WireEvent(kind or event.type, data, event_id, iso(event.time), self.last_id)
+        self.last_id = event_id
+        return (wire,)
+
+    def ephemeral(self, event: Event, data: Any, kind: str | None = None) -> "WireEvent":
+        """Return *event* as one that is not kept."""
+        return WireEvent(kind or event.type, data, event.id, iso(event.time), self.last_id, True)
+
+    def beside(self, event: Event, kind: str, data: Any) -> "WireEvent":
+        """Return an event that is not kept and that no event of the log stands for, at the time of *event*."""
+        return self.made(kind, data, event.time)
+
+    def made(self, kind: str, data: Any, moment: float) -> "WireEvent":
+        """Return an event that is not kept and that no event of the log stands for."""
+        self.extra += 1
+        return WireEvent(kind, data, _extra_id(self.last_id, self.extra), iso(moment), self.last_id, True)
+
+
+def _extra_id(last_id: str | None, number: int) -> str:
+    """An id in the shape of a UUID that no event of the log has; unique in its session."""
+    prefix = "00000000-0000-4000" if last_id is None else last_id[:18]
+    return f"{prefix}-b000-{number:012x}"

@@ -1,0 +1,207 @@
+"""Making, taking up and ending sessions."""
+
+from typing import Any, Literal
+
+import attrs
+import msgspec
+
+NO_TEXT = msgspec.Raw(b"")
+
+
+@attrs.frozen(kw_only=True)
+class ToolDeclaration:
+    """A tool that the client runs."""
+
+    name: str
+    description: str = ""
+    parameters: dict[str, Any] | None = None
+    isTerminal: bool | None = None
+    skipPermission: bool | None = None
+    defer: Literal["auto", "never"] | None = None
+
+
+@attrs.frozen(kw_only=True)
+class SystemMessageSection:
+    """One section of a customized system message."""
+
+    action: Literal["replace", "remove", "append", "prepend", "transform", "preserve"] = "replace"
+    content: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class SystemMessageConfig:
+    """What becomes of the system message."""
+
+    mode: Literal["append", "replace", "customize"] = "append"
+    content: str | None = None
+    sections: dict[str, SystemMessageSection] | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ProviderConfig:
+    """Where the model of a session is."""
+
+    name: str | None = None
+    type: str | None = None
+    baseUrl: str | None = None
+    apiKey: str | None = None
+    bearerToken: str | None = None
+    hasBearerTokenProvider: bool | None = None
+    wireApi: str | None = None
+    headers: dict[str, str] | None = None
+    modelId: str | None = None
+    wireModel: str | None = None
+    maxPromptTokens: int | None = None
+    maxOutputTokens: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ModelConfig:
+    """One model of a registry of providers."""
+
+    id: str
+    provider: str
+    wireModel: str | None = None
+    modelId: str | None = None
+    name: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class CommandDeclaration:
+    """A slash command that the client runs."""
+
+    name: str
+    description: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class CustomAgent:
+    """A way for the session to be: a prompt of its own, and some of the tools."""
+
+    name: str
+    displayName: str | None = None
+    description: str | None = None
+    prompt: str | None = None
+    tools: list[str] | None = None
+
+
+@attrs.frozen(kw_only=True)
+class SessionConfig:
+    """What a client wants of a session. The same for a new one and for one that it takes up."""
+
+    sessionId: str | None = None
+    clientName: str | None = None
+    model: str | None = None
+    provider: ProviderConfig | None = None
+    providers: list[ProviderConfig] | None = None
+    models: list[ModelConfig] | None = None
+    reasoningEffort: str | None = None
+    streaming: bool | None = None
+    systemMessage: SystemMessageConfig | None = None
+    tools: msgspec.Raw = NO_TEXT
+    """An array of `ToolDeclaration`: as text, because equal texts share what is made of them."""
+    availableTools: list[str] | None = None
+    excludedTools: list[str] | None = None
+    toolFilterPrecedence: str | None = None
+    commands: list[CommandDeclaration] | None = None
+    customAgents: list[CustomAgent] | None = None
+    agent: str | None = None
+    """The custom agent that it begins as."""
+    requestPermission: bool | None = None
+    requestUserInput: bool | None = None
+    requestElicitation: bool | None = None
+    requestExitPlanMode: bool | None = None
+    requestAutoModeSwitch: bool | None = None
+    hooks: bool | None = None
+    workingDirectory: str | None = None
+    mcpServers: dict[str, Any] | None = None
+    infiniteSessions: dict[str, Any] | None = None
+    sessionLimits: dict[str, Any] | None = None
+    cloud: dict[str, Any] | None = None
+    continuePendingWork: bool | None = None
+    suppressResumeEvent: bool | None = None
+
+
+@attrs.frozen(kw_only=True)
+class OneSession:
+    """A session, and nothing else."""
+
+    sessionId: str
+
+
+@attrs.frozen(kw_only=True)
+class ListSessions:
+    """Which sessions to list."""
+
+    filter: dict[str, Any] | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ForkSession:
+    """A session of the beginning of another's log."""
+
+    sessionId: str
+    toEventId: str | None = None
+    name: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Send:
+    """A message."""
+
+    sessionId: str
+    prompt: str = ""
+    mode: Literal["enqueue", "immediate"] | None = None
+    agentMode: str | None = None
+    source: str | None = None
+    displayPrompt: str | None = None
+    attachments: list[dict[str, Any]] | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Abort:
+    """An abort of what the session does."""
+
+    sessionId: str
+    reason: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class Shutdown:
+    """An end of the session, and why."""
+
+    sessionId: str
+    type: Literal["routine", "error"] | None = None
+    reason: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ManySessions:
+    """Several sessions."""
+
+    sessionIds: list[str]
+
+
+@attrs.frozen(kw_only=True)
+class FindByPrefix:
+    """The beginning of a session's id."""
+
+    prefix: str
+
+
+@attrs.frozen(kw_only=True)
+class OneMessage:
+    """A message among several."""
+
+    prompt: str
+    displayPrompt: str | None = None
+    attachments: list[dict[str, Any]] | None = None
+
+
+@attrs.frozen(kw_only=True)
+class SendMessages:
+    """Several messages, in order."""
+
+    sessionId: str
+    messages: list[OneMessage]
+    mode: Literal["enqueue", "immediate"] | None = None

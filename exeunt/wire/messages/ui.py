@@ -1,0 +1,69 @@
+"""Questions to a person, and slash commands."""
+
+from typing import Any
+
+import attrs
+
+
+@attrs.frozen(kw_only=True)
+class Elicitation:
+    """A form for a person."""
+
+    sessionId: str
+    message: str
+    requestedSchema: dict[str, Any] | None = None
+    mode: str | None = None
+    url: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class ElicitationAnswer:
+    """A form that was filled in, or not."""
+
+    sessionId: str
+    requestId: str
+    result: dict[str, Any]
+
+
+@attrs.frozen(kw_only=True)
+class ExecuteCommand:
+    """A command of a client, to be run."""
+
+    sessionId: str
+    commandName: str
+    args: str = ""
+
+
+@attrs.frozen(kw_only=True)
+class InvokeCommand:
+    """The same, in the words of another method."""
+
+    sessionId: str
+    name: str
+    input: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class CommandAnswer:
+    """A command that has run, or has not."""
+
+    sessionId: str
+    requestId: str
+    error: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class QueueItem:
+    """A message that waits."""
+
+    sessionId: str
+    id: str
+
+
+@attrs.frozen(kw_only=True)
+class QueuedCommandAnswer:
+    """What became of a command that was queued."""
+
+    sessionId: str
+    requestId: str
+    result: dict[str, Any]

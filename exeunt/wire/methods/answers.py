@@ -1,0 +1,43 @@
+"""Answers to requests that went to clients as events."""
+
+from typing import Any
+
+from exeunt.actors.user_input import UserInputResponse
+from exeunt.wire.connection import Connection
+from exeunt.wire.messages.answers import PermissionAnswer, ToolAnswer, UserInputAnswer
+from exeunt.wire.serving.decisions import decision_from
+from exeunt.wire.serving.results import result_from
+
+
+def tool_call(connection: Connection, params: ToolAnswer) -> dict[str, Any]:
+    """Take the result of a call, from the client that was asked. A second answer changes nothing."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    pending = None if served.asking.calls is None else served.asking.calls.get(params.requestId)
+    if pending is None or pending.waiter.resolved or not pending.may_answer(served.clients.get(connection)):
+        return {"success": False}
+    name, arguments = served.asking.called(pending)
+    pending.answer(result_from(params.result, params.error, name, arguments))
+    return {"success": True}
+
+
+def permission(connection: Connection, params: PermissionAnswer) -> dict[str, Any]:
+    """Take a decision, from any client of the session. The first counts; one that is none denies the call."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    asked = any(
+        request.request_id == params.requestId for request in served.asking.open_requests("permission")
+    )
+    if not asked or connection not in served.clients:
+        return {"success": False}
+    return {"success": served.asking.answer(params.requestId, decision_from(params.result))}
+
+
+def user_input(connection: Connection, params: UserInputAnswer) -> dict[str, Any]:
+    """Take what a user said, from any client of the session. The first answer counts."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    asked = any(
+        request.request_id == params.requestId for request in served.asking.open_requests("user_input")
+    )
+    if not asked or connection not in served.clients:
+        return {"success": False}
+    response = UserInputResponse(params.response.answer, params.response.wasFreeform)
+    return {"success": served.asking.answer(params.requestId, response)}

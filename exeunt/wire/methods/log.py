@@ -1,0 +1,123 @@
+"""The log of a session, and what its clients write into it."""
+
+import secrets
+from typing import Any
+
+import trio
+
+from exeunt.actors.events import SessionInfo
+from exeunt.wire.connection import Connection
+from exeunt.wire.events.mapper import WireEvent
+from exeunt.wire.messages.events import Log, ReadLog, RegisterInterest, ReleaseInterest
+from exeunt.wire.messages.sessions import OneSession
+from exeunt.wire.rpc import FAILED, RpcError
+from exeunt.wire.serving.served import Served
+
+MOST_EVENTS = 1_000
+"""Events of one answer."""
+
+LONGEST_WAIT = 60.0
+"""Seconds that a reader may wait for an event: then it asks again."""
+
+MOST_INTERESTS = 100
+"""Of one client in one session. There are some ten kinds of events to be interested in."""
+
+
+async def read(connection: Connection, params: ReadLog) -> dict[str, Any]:
+    """Return a part of the log; where there is nothing yet, wait for it if asked to."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    most = MOST_EVENTS if params.max is None else max(1, min(params.max, MOST_EVENTS))
+    wanted: Any = params.types
+    kinds = set(wanted) if isinstance(wanted, list) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    whole = await _whole(connection, served)
+    backward = params.direction == "backward"
+    place = _place(whole, params.cursor, backward)
+    status = "ok" if place is not None else "expired"
+    if place is None:
+        place = len(whole) if backward else 0
+    if not backward and place >= len(whole) and params.waitMs:
+        await _something(served, min(params.waitMs / 1000, LONGEST_WAIT))
+        whole = await _whole(connection, served)
+    part = whole[max(0, place - most) : place] if backward else whole[place : place + most]
+    if backward:
+        first = place - len(part)
+        cursor = whole[first].id if first < len(whole) else ""
+        more = first > 0
+    else:
+        cursor = part[-1].id if part else (params.cursor or "")
+        more = place + len(part) < len(whole)
+    chosen = [event for event in part if kinds is None or event.type in kinds]
+    return {"events": chosen, "cursor": cursor, "hasMore": more, "cursorStatus": status}
+
+
+async def _whole(connection: Connection, served: Served) -> list[WireEvent]:
+    async with connection.hub.histories:
+        await connection.room()
+        return served.history(await served.handle.get_events(), moments=True)
+
+
+def _place(events: list[WireEvent], cursor: str | None, backward: bool) -> int | None:
+    """Return where to go on: behind the event of the cursor, or before it. `None` for one that is not there."""
+    if not cursor:
+        return len(events) if backward else 0
+    for position, event in enumerate(events):
+        if event.id == cursor:
+            return position if backward else position + 1
+    return None
+
+
+async def _something(served: Served, seconds: float) -> None:
+    """Wait until anything is logged, for a time."""
+    happened = trio.Event()
+    with trio.move_on_after(seconds):
+        end = served.handle.on(lambda event: None if event.ephemeral else happened.set())
+        try:
+            await happened.wait()
+        finally:
+            end()
+
+
+async def tail(connection: Connection, params: OneSession) -> dict[str, Any]:
+    """Return a cursor behind the last event."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    await trio.lowlevel.checkpoint()
+    return {"cursor": served.last_id or ""}
+
+
+def register_interest(connection: Connection, params: RegisterInterest) -> dict[str, Any]:
+    """Send this client events of a kind that is not sent otherwise."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    client = served.clients.get(connection)
+    if client is None:
+        raise RpcError(FAILED, "only a client that is attached to the session is sent its events")
+    if client.interests is None:
+        client.interests = {}
+    if len(client.interests) >= MOST_INTERESTS:
+        raise RpcError(FAILED, f"a client may have {MOST_INTERESTS} interests in one session")
+    handle = secrets.token_hex(8)
+    client.interests[handle] = params.eventType
+    served.want_own()
+    return {"handle": handle}
+
+
+def release_interest(connection: Connection, params: ReleaseInterest) -> dict[str, Any]:
+    """End that. One that has ended, or never was, is as good as ended."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    client = served.clients.get(connection)
+    known = client is not None and client.interests is not None and params.handle in client.interests
+    if known and client is not None and client.interests is not None:
+        del client.interests[params.handle]
+        served.want_own()
+    return {"success": True}
+
+
+def write(connection: Connection, params: Log) -> dict[str, Any]:
+    """Note something in the log, or only show it."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    level, kind = params.level or "info", params.type or "notification"
+    if params.ephemeral:
+        data = {f"{level}Type": kind, "message": params.message}
+        if params.url is not None:
+            data["url"] = params.url
+        return {"eventId": served.notify(f"session.{level}", data)}
+    return {"eventId": served.record(SessionInfo, kind, params.message, level, params.url)}

@@ -1,0 +1,352 @@
+"""What a session's clients choose while it lives: model, mode, name, options, tools, agents, permissions."""
+
+from typing import Any
+
+import attrs
+import msgspec
+
+from exeunt.actors.errors import InvalidConfiguration
+from exeunt.actors.events import SessionModeChanged, SessionModelChange, SessionTitleChanged
+from exeunt.actors.permissions import PermissionRequest
+from exeunt.actors.session import PendingRequest
+from exeunt.wire.connection import Connection
+from exeunt.wire.messages import settings as se
+from exeunt.wire.messages.sessions import OneSession
+from exeunt.wire.rpc import FAILED, RpcError
+from exeunt.wire.serving import opening
+from exeunt.wire.serving.served import Served
+
+LONGEST_NAME = 200
+"""Characters of a session's name: a line of a list."""
+
+
+def _find(connection: Connection, session_id: str) -> Served:
+    return connection.hub.find(connection.owner, session_id)
+
+
+# --- The model ---------------------------------------------------------------------------------------------
+
+
+def current_model(connection: Connection, params: OneSession) -> dict[str, Any]:
+    """Say which model the session has."""
+    return _model_state(_find(connection, params.sessionId))
+
+
+async def switch_model(connection: Connection, params: se.SwitchModel) -> dict[str, Any]:
+    """Let the session go on with another model, from its next request on."""
+    served = _find(connection, params.sessionId)
+    before = served.model
+    if not params.modelId.strip():
+        raise RpcError(FAILED, "a model must be named")
+    await _change(connection, served, model=params.modelId, reasoningEffort=params.reasoningEffort)
+    served.record(SessionModelChange, served.model, before, served.config.reasoningEffort or "")
+    return {"modelId": served.model, "deferred": False, "modelState": _model_state(served)}
+
+
+async def set_reasoning_effort(connection: Connection, params: se.SetReasoningEffort) -> dict[str, Any]:
+    """Say how much the model thinks, from the next request on."""
+    served = _find(connection, params.sessionId)
+    await _change(connection, served, reasoningEffort=params.reasoningEffort)
+    return {"reasoningEffort": params.reasoningEffort}
+
+
+async def list_models(connection: Connection, params: OneSession) -> dict[str, Any]:
+    """List the models that the session may switch to."""
+    served = _find(connection, params.sessionId)
+    registered = [f"{model.provider}/{model.id}" for model in served.config.models or ()]
+    if registered or served.config.provider is not None:
+        names = registered or [served.model]
+    else:
+        names = await connection.hub.handlers.models.names()
+    return {"list": [{"id": name, "name": name} for name in names]}
+
+
+async def _change(connection: Connection, served: Served, **changes: Any) -> None:
+    """Let the session run with other options; those that are `None` stay."""
+    before = served.config
+    served.config = attrs.evolve(
+        before, **{name: value for name, value in changes.items() if value is not None}
+    )
+    try:
+        await opening.reconfigure(connection.hub, served)
+    except BaseException:
+        served.config = before
+        raise
+
+
+def _model_state(served: Served) -> dict[str, Any]:
+    state = {"modelId": served.model}
+    if served.config.reasoningEffort is not None:
+        state["reasoningEffort"] = served.config.reasoningEffort
+    return state
+
+
+# --- Mode and name -----------------------------------------------------------------------------------------
+
+
+def get_mode(connection: Connection, params: OneSession) -> str:
+    """Say which mode the session is in."""
+    return _find(connection, params.sessionId).mode
+
+
+def set_mode(connection: Connection, params: se.SetMode) -> dict[str, Any]:
+    """Note another mode, for the clients: nothing of the turns depends on it."""
+    served = _find(connection, params.sessionId)
+    before = served.mode
+    if params.expectedMode not in (None, before):
+        return {"status": "conflict", "modelChanged": False, "modeApplied": False}
+    if params.mode == before:
+        return {"status": "unchanged", "modelChanged": False, "modeApplied": True}
+    served.record(SessionModeChanged, before, params.mode)
+    served.lifecycle("session.updated")
+    return {"status": "applied", "modelChanged": False, "modeApplied": True}
+
+
+def get_name(connection: Connection, params: OneSession) -> dict[str, Any]:
+    """Say what the session is called."""
+    return {"name": _find(connection, params.sessionId).title or None}
+
+
+def set_name(connection: Connection, params: se.SetName) -> None:
+    """Give the session a name."""
+    _name(_find(connection, params.sessionId), params.name)
+
+
+def set_name_if_none(connection: Connection, params: se.SetAutoName) -> dict[str, Any]:
+    """Give a session a name that has none."""
+    served = _find(connection, params.sessionId)
+    if served.title or not params.summary.strip():
+        return {"applied": False}
+    _name(served, params.summary)
+    return {"applied": True}
+
+
+def _name(served: Served, name: str) -> None:
+    title = name.strip()
+    if not title:
+        raise RpcError(FAILED, "a session's name must not be empty, nor only white space")
+    if len(title) > LONGEST_NAME:
+        raise RpcError(FAILED, f"a session's name has at most {LONGEST_NAME} characters, not {len(title)}")
+    served.record(SessionTitleChanged, title)
+    served.lifecycle("session.updated")
+
+
+# --- Options and tools -------------------------------------------------------------------------------------
+
+
+async def update_options(connection: Connection, params: se.UpdateOptions) -> dict[str, Any]:
+    """Change some of what the session was made with."""
+    served = _find(connection, params.sessionId)
+    fields = attrs.asdict(params, recurse=False)
+    del fields["sessionId"]
+    changes = {name: value for name, value in fields.items() if value is not None}
+    client = served.clients.get(connection)
+    before = None if client is None else client.config
+    if client is not None:
+        # Filters are those of the client whose tools they let through.
+        filters = {key: value for key, value in changes.items() if key in ("availableTools", "excludedTools")}
+        client.config = attrs.evolve(client.config, **filters)
+    try:
+        await _change(connection, served, **changes)
+    except BaseException:
+        if client is not None and before is not None:
+            client.config = before
+        raise
+    return {"success": True}
+
+
+async def add_provider(connection: Connection, params: se.AddProvider) -> dict[str, Any]:
+    """Let the session choose among more models."""
+    served = _find(connection, params.sessionId)
+    config = served.config
+    providers = [*(config.providers or ()), *(params.providers or ())]
+    names = {provider.name for provider in providers}
+    for model in params.models or ():
+        if model.provider not in names:
+            raise InvalidConfiguration(f"model {model.id!r} names the unknown provider {model.provider!r}")
+    models = [*(config.models or ()), *(params.models or ())]
+    await _change(connection, served, providers=providers, models=models)
+    return {
+        "models": [
+            {"id": f"{model.provider}/{model.id}", "name": model.name or model.id}
+            for model in params.models or ()
+        ]
+    }
+
+
+def get_endpoint(connection: Connection, params: se.GetEndpoint) -> dict[str, Any]:
+    """Say where the session's model is, of a provider that the session's client has given."""
+    config = _find(connection, params.sessionId).config
+    provider = config.provider
+    if provider is None:
+        name = params.modelId or config.model
+        wanted = {
+            model.provider
+            for model in config.models or ()
+            if name in (model.id, f"{model.provider}/{model.id}")
+        }
+        provider = next((one for one in config.providers or () if one.name in wanted), None)
+    if provider is None or provider.baseUrl is None:
+        raise RpcError(FAILED, "the session has the server's own model provider, whose place is not told")
+    about: dict[str, Any] = {
+        "type": provider.type or "openai",
+        "wireApi": "completions",
+        "baseUrl": provider.baseUrl,
+        "headers": provider.headers or {},
+    }
+    if provider.apiKey is not None:
+        about["apiKey"] = provider.apiKey
+    return about
+
+
+async def set_tools(connection: Connection, params: se.SetTools) -> dict[str, Any]:
+    """Give the session other tools of this client."""
+    served = _find(connection, params.sessionId)
+    client = served.clients.get(connection)
+    if client is None:
+        raise RpcError(FAILED, "only a client that is attached to the session has tools in it")
+    before = client.tools
+    client.tools = connection.hub.tools.tools(msgspec.Raw(msgspec.json.encode(params.tools)))
+    try:
+        await opening.reconfigure(connection.hub, served)
+    except BaseException:
+        client.tools = before
+        raise
+    return {}
+
+
+def tool_metadata(connection: Connection, params: OneSession) -> dict[str, Any]:
+    """List the tools that the model is given."""
+    actor = connection.hub.host.find(_find(connection, params.sessionId).session_id)
+    tools = () if actor is None else tuple(actor.options.tools)
+    return {
+        "tools": [
+            {
+                "name": tool.name,
+                "description": tool.description,
+                "input_schema": tool.definition.parameters,
+                "deferLoading": False,
+            }
+            for tool in tools
+        ]
+    }
+
+
+def tools_are_valid(connection: Connection, params: OneSession) -> dict[str, Any]:
+    """Say that the tools are ready: they were checked when they were declared."""
+    _find(connection, params.sessionId)
+    return {}
+
+
+# --- Custom agents -----------------------------------------------------------------------------------------
+
+
+def list_agents(connection: Connection, params: OneSession) -> dict[str, Any]:
+    """List the session's custom agents."""
+    return {"agents": [_agent(one) for one in _find(connection, params.sessionId).config.customAgents or ()]}
+
+
+def current_agent(connection: Connection, params: OneSession) -> dict[str, Any]:
+    """Say which of them the session is."""
+    config = _find(connection, params.sessionId).config
+    chosen = next((one for one in config.customAgents or () if one.name == config.agent), None)
+    return {"agent": None if chosen is None else _agent(chosen)}
+
+
+async def select_agent(connection: Connection, params: se.SelectAgent) -> dict[str, Any]:
+    """Let the session go on as one of its agents: with its prompt, and its tools only."""
+    served = _find(connection, params.sessionId)
+    chosen = next((one for one in served.config.customAgents or () if one.name == params.name), None)
+    if chosen is None:
+        raise RpcError(FAILED, f"the session has no agent named {params.name!r}")
+    await _change(connection, served, agent=chosen.name)
+    about = {
+        "agentName": chosen.name,
+        "agentDisplayName": chosen.displayName or chosen.name,
+        "tools": chosen.tools,
+    }
+    served.notify("subagent.selected", about)
+    return {"agent": _agent(chosen)}
+
+
+async def deselect_agent(connection: Connection, params: OneSession) -> None:
+    """Let the session go on as itself."""
+    served = _find(connection, params.sessionId)
+    before = served.config
+    served.config = attrs.evolve(before, agent=None)
+    try:
+        await opening.reconfigure(connection.hub, served)
+    except BaseException:
+        served.config = before
+        raise
+    served.notify("subagent.deselected", {})
+
+
+def _agent(agent: Any) -> dict[str, Any]:
+    return {
+        "id": agent.name,
+        "name": agent.name,
+        "displayName": agent.displayName or agent.name,
+        "description": agent.description or "",
+    }
+
+
+# --- Permissions -------------------------------------------------------------------------------------------
+
+
+async def set_approve_all(connection: Connection, params: se.SetApproveAll) -> dict[str, Any]:
+    """Approve every call without a question, or ask again."""
+    await _approve_all(connection, _find(connection, params.sessionId), params.enabled)
+    return {"success": True}
+
+
+async def set_permission_mode(connection: Connection, params: se.SetPermissionMode) -> dict[str, Any]:
+    """The same; there is nobody here who could assist."""
+    served = _find(connection, params.sessionId)
+    if params.mode == "assisted":
+        raise RpcError(
+            FAILED, "approvals are given by clients, or all at once; there is no model that assists"
+        )
+    await _approve_all(connection, served, params.mode == "allow-all")
+    return {"success": True, "mode": params.mode}
+
+
+def get_permission_mode(connection: Connection, params: OneSession) -> dict[str, Any]:
+    """Say whether calls are approved without a question."""
+    return {"mode": "allow-all" if _find(connection, params.sessionId).approves_all else "manual"}
+
+
+async def _approve_all(connection: Connection, served: Served, enabled: bool) -> None:
+    served.approves_all = enabled
+    await opening.reconfigure(connection.hub, served)
+
+
+def reset_approvals(connection: Connection, params: OneSession) -> dict[str, Any]:
+    """Forget which tools were approved for the session."""
+    actor = connection.hub.host.find(_find(connection, params.sessionId).session_id)
+    if actor is not None:
+        actor.approved_tools = None
+    return {"success": True}
+
+
+def pending_approvals(connection: Connection, params: OneSession) -> dict[str, Any]:
+    """List the requests for approval that nobody has answered."""
+    served = _find(connection, params.sessionId)
+    return {
+        "items": [
+            {"requestId": pending.request_id, "request": _about(pending)}
+            for pending in served.asking.open_requests("permission")
+        ]
+    }
+
+
+def _about(pending: PendingRequest) -> dict[str, Any]:
+    request = pending.request
+    assert isinstance(request, PermissionRequest)
+    return {
+        "kind": request.kind,
+        "toolCallId": request.tool_call_id,
+        "toolName": request.tool_name,
+        "toolDescription": request.tool_description,
+        "args": request.arguments,
+    }

@@ -1,0 +1,133 @@
+"""Questions to a person, and slash commands: asked by one client, answered by another, or by the same."""
+
+from typing import Any
+
+import trio
+
+from exeunt.wire.connection import Connection
+from exeunt.wire.messages import ui
+from exeunt.wire.messages.sessions import OneSession
+from exeunt.wire.messages.ui import QueuedCommandAnswer
+from exeunt.wire.rpc import FAILED, RpcError
+from exeunt.wire.serving.client import Client
+from exeunt.wire.serving.pending import Pending
+from exeunt.wire.serving.served import Served
+
+ANSWER_WAIT = 3600.0
+"""Seconds that a person may take, as for an approval."""
+
+MOST_QUESTIONS = 100
+"""Open questions and commands of one session."""
+
+
+async def elicit(connection: Connection, params: ui.Elicitation) -> dict[str, Any]:
+    """Show a form to a person, at any client that can, and return what was filled in."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    if not served.elicits:
+        raise RpcError(FAILED, "no client of the session shows forms to a person")
+    data: dict[str, Any] = {"message": params.message, "mode": params.mode or "form"}
+    if params.requestedSchema is not None:
+        data["requestedSchema"] = params.requestedSchema
+    if params.url is not None:
+        data["url"] = params.url
+    with trio.move_on_after(ANSWER_WAIT):
+        answer: dict[str, Any] = await _asked(served, "elicitation", data, None)
+        return answer
+    return {"action": "cancel"}
+
+
+def elicited(connection: Connection, params: ui.ElicitationAnswer) -> dict[str, Any]:
+    """Take what was filled in. The first answer counts."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    if params.result.get("action") not in ("accept", "decline", "cancel"):
+        raise RpcError(FAILED, "result.action must be 'accept', 'decline' or 'cancel'")
+    pending = _pending(served, params.requestId)
+    if pending is None or not pending.may_answer(served.clients.get(connection)):
+        return {"success": False}
+    return {"success": pending.answer(params.result)}
+
+
+def list_commands(connection: Connection, params: OneSession) -> dict[str, Any]:
+    """List the commands of all clients of the session."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    return {
+        "commands": [
+            {**command, "description": command.get("description", ""), "kind": "client"}
+            | {"allowDuringAgentExecution": True}
+            for command in served.commands()
+        ]
+    }
+
+
+async def execute(connection: Connection, params: ui.ExecuteCommand) -> dict[str, Any]:
+    """Let a client run one of its commands; return when it has."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    error = await _run(served, params.commandName, params.args)
+    return {} if error is None else {"error": error}
+
+
+async def invoke(connection: Connection, params: ui.InvokeCommand) -> dict[str, Any]:
+    """The same; an error of the command is one of the request."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    error = await _run(served, params.name.removeprefix("/"), params.input or "")
+    if error is not None:
+        raise RpcError(FAILED, error)
+    return {"kind": "completed"}
+
+
+async def _run(served: Served, name: str, args: str) -> str | None:
+    client = next(
+        (
+            one
+            for one in reversed(served.clients.values())
+            if any(c.name == name for c in one.config.commands or ())
+        ),
+        None,
+    )
+    if client is None:
+        return f"Unknown command: {name}"
+    data = {"command": f"/{name} {args}".rstrip(), "commandName": name, "args": args}
+    with trio.move_on_after(ANSWER_WAIT):
+        error: str | None = await _asked(served, "command", data, client)
+        return error
+    return f"the client did not finish the command {name} within {ANSWER_WAIT:g} s"
+
+
+def command_done(connection: Connection, params: ui.CommandAnswer) -> dict[str, Any]:
+    """Take note that a command has run."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    pending = _pending(served, params.requestId)
+    if pending is None or not pending.may_answer(served.clients.get(connection)):
+        return {"success": False}
+    return {"success": pending.answer(params.error)}
+
+
+def queued_command_done(connection: Connection, params: QueuedCommandAnswer) -> dict[str, Any]:
+    """Say that nobody waits for it: commands are not queued here."""
+    connection.hub.find(connection.owner, params.sessionId)
+    return {"success": False}
+
+
+def _pending(served: Served, request_id: str) -> Pending | None:
+    return None if served.asking.questions is None else served.asking.questions.get(request_id)
+
+
+async def _asked(served: Served, about: str, data: dict[str, Any], client: Client | None) -> Any:
+    """Ask by an event, and return the answer. Cancelled: whoever answers is told that nobody waits."""
+    if served.asking.questions is None:
+        served.asking.questions = {}
+    if len(served.asking.questions) >= MOST_QUESTIONS:
+        raise RpcError(FAILED, f"{MOST_QUESTIONS} questions of the session wait for an answer already")
+    request_id = served.new_id()
+    pending = served.asking.questions[request_id] = Pending(request_id, "", client)
+    done: dict[str, Any] = {"requestId": request_id}
+    try:
+        asked = "command.execute" if about == "command" else f"{about}.requested"
+        served.notify(asked, {"requestId": request_id, **data})
+        answer = await pending.waiter.wait()
+        if about == "elicitation":
+            done |= {key: answer[key] for key in ("action", "content") if key in answer}
+        return answer
+    finally:
+        del served.asking.questions[request_id]
+        served.notify(f"{about}.completed", done)

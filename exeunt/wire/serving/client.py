@@ -1,0 +1,69 @@
+"""One connection, attached to one session."""
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+from exeunt.wire.messages.sessions import SessionConfig
+from exeunt.wire.serving.tools import ClientTools
+
+
+class Peer(Protocol):
+    """What a session needs of a connection."""
+
+    @property
+    def name(self) -> str:
+        """For log lines."""
+        ...
+
+    @property
+    def carries_requests(self) -> bool:
+        """Whether it sends the requests to models of its sessions."""
+        ...
+
+    def post(self, body: bytes, *, droppable: bool = False) -> None:
+        """Send a body, some time later. Never waits."""
+        ...
+
+    async def ask(self, method: str, params: Any, seconds: float | None = None) -> Any:
+        """Send a request and return the decoded answer. Raises `ClientGone`, `ClientRefused`.
+
+        *seconds* bound that, where the server's own bound for it does not.
+        """
+        ...
+
+
+class Client:
+    """What one connection registered for one session, and the way to it."""
+
+    __slots__ = ("_held", "config", "interests", "peer", "session_id", "tools")
+
+    def __init__(self, peer: Peer, config: SessionConfig, tools: ClientTools, session_id: str) -> None:
+        self.peer = peer
+        self.session_id = session_id
+        self.config = config
+        self.tools = tools
+        self.interests: dict[str, str] | None = None
+        """Kinds of events that it asked for beyond the usual ones, by the handle of each interest."""
+        self._held: list[tuple[bytes, bool]] | None = []
+
+    @property
+    def served_tools(self) -> Mapping[str, Any]:
+        """Its tools, by name."""
+        return self.tools.by_name
+
+    def wants(self, kind: str) -> bool:
+        """Whether it asked for events of this kind."""
+        return self.interests is not None and kind in self.interests.values()
+
+    def show(self, body: bytes, droppable: bool) -> None:
+        """Send an event; while it has not been told that it is attached, keep it for then."""
+        if self._held is not None:
+            self._held.append((body, droppable))
+        else:
+            self.peer.post(body, droppable=droppable)
+
+    def release(self) -> None:
+        """It has been told: send what was kept."""
+        held, self._held = self._held, None
+        for body, droppable in held or ():
+            self.peer.post(body, droppable=droppable)

@@ -1,0 +1,114 @@
+"""From what clients want of a session to the options that it runs with."""
+
+from typing import TYPE_CHECKING, Any
+
+import attrs
+
+from exeunt.actors.errors import InvalidConfiguration
+from exeunt.actors.hooks import Hooks
+from exeunt.actors.options import SessionOptions
+from exeunt.actors.permissions import PermissionHandler, approve_all
+from exeunt.actors.tools import Tool
+from exeunt.actors.user_input import UserInputHandler
+from exeunt.configuration import build_options
+from exeunt.wire.messages.sessions import CustomAgent, SessionConfig
+from exeunt.wire.serving.client import Client
+from exeunt.wire.serving.models import Models
+from exeunt.wire.serving.system_message import system_message
+from exeunt.wire.serving.tools import chosen
+
+if TYPE_CHECKING:
+    from exeunt.wire.serving.served import Served
+
+_FIELDS = tuple(field.name for field in attrs.fields(SessionConfig))
+
+
+@attrs.frozen(kw_only=True)
+class Handlers:
+    """What all sessions of a server share."""
+
+    models: Models
+    on_permission_request: PermissionHandler
+    on_user_input_request: UserInputHandler
+    ask_user: Tool[..., Any]
+    """The tool with which a model asks the user of a client that shows questions."""
+    hooks: Hooks
+    base_message: str
+
+
+def check(config: SessionConfig) -> None:
+    """Refuse what this server does not do. Raises `InvalidConfiguration`."""
+    if config.mcpServers:
+        raise InvalidConfiguration("mcpServers are not served: give the session tools of the client")
+    if config.cloud:
+        raise InvalidConfiguration("cloud sessions are not served")
+
+
+def merged(before: SessionConfig, config: SessionConfig) -> SessionConfig:
+    """Return what holds after another client has said what it wants: that, and for the rest what was said before."""
+    said = {name: value for name in _FIELDS if (value := getattr(config, name)) is not None}
+    return attrs.evolve(before, **said)
+
+
+def options_for(served: "Served", handlers: Handlers) -> tuple[str, SessionOptions]:
+    """Return the name of the model, and the options. Raises `InvalidConfiguration`."""
+    config = served.config
+    attached = list(served.clients.values())
+    name, model = handlers.models.choose(served)
+    asks = any(client.config.requestPermission for client in attached)
+    hooked = any(client.config.hooks for client in attached)
+    agent = _agent(config)
+    message = system_message(config.systemMessage, handlers.base_message)
+    if agent is not None and agent.prompt:
+        message = agent.prompt if message is None else f"{message}\n\n{agent.prompt}"
+    approving = handlers.on_permission_request if asks else None
+    asks_user = [client for client in attached if client.config.requestUserInput]
+    tools = _tools(attached, None if agent is None else agent.tools)
+    if any(_lets_ask(client.config) for client in asks_user) and all(
+        tool.name != handlers.ask_user.name for tool in tools
+    ):
+        # A tool of a client with this name takes its place.
+        tools = (handlers.ask_user, *tools)
+    options = build_options(
+        model=model,
+        tools=tools,
+        system_message=message,
+        on_permission_request=approve_all if served.approves_all else approving,
+        on_user_input_request=handlers.on_user_input_request if asks_user else None,
+        hooks=handlers.hooks if hooked else None,
+        tenant=served.tenant,
+        streaming=bool(config.streaming),
+    )
+    return name, options
+
+
+def _lets_ask(config: SessionConfig) -> bool:
+    """Whether the filters of a client let the tool through with which a model asks its user."""
+    names = {"ask_user", "builtin:ask_user", "builtin:*", "*"}
+    available = config.availableTools
+    return (available is None or not names.isdisjoint(available)) and names.isdisjoint(
+        config.excludedTools or ()
+    )
+
+
+def _agent(config: SessionConfig) -> CustomAgent | None:
+    if config.agent is None:
+        return None
+    for agent in config.customAgents or ():
+        if agent.name == config.agent:
+            return agent
+    raise InvalidConfiguration(f"agent {config.agent!r} is not among customAgents")
+
+
+def _tools(clients: list[Client], only: list[str] | None) -> tuple[Tool[..., Any], ...]:
+    """The tools of all clients; of two with one name, that of the client that came last."""
+    made: dict[str, Tool[..., Any]] = {}
+    for client in clients:
+        own = client.served_tools
+        config = client.config
+        if config.availableTools is None and config.excludedTools is None:
+            made.update(own)
+        else:
+            let_through = chosen(own, config.availableTools, config.excludedTools)
+            made.update({name: tool for name, tool in own.items() if name in let_through})
+    return tuple(tool for name, tool in made.items() if only is None or name in only)

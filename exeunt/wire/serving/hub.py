@@ -1,0 +1,153 @@
+"""All sessions that clients have in memory, and what those sessions call."""
+
+import logging
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import trio
+
+from exeunt.actors.errors import ClientGone, ClientRefused, ExeuntError, SessionNotFound
+from exeunt.actors.events import Event
+from exeunt.actors.hooks import HookInvocation
+from exeunt.actors.outcomes import ToolResult
+from exeunt.actors.permissions import LeavePending, PermissionRequest, UserNotAvailable
+from exeunt.actors.tools import ToolInvocation, ask_user_tool
+from exeunt.actors.user_input import UserInputRequest
+from exeunt.host import SessionHost
+from exeunt.wire.events.clock import iso
+from exeunt.wire.options import WireOptions
+from exeunt.wire.rpc import FAILED, RpcError
+from exeunt.wire.serving.carrying import Exchange
+from exeunt.wire.serving.client import Peer
+from exeunt.wire.serving.configuration import Handlers
+from exeunt.wire.serving.hooks import hooks_of
+from exeunt.wire.serving.models import DefaultProvider, Models
+from exeunt.wire.serving.served import Served
+from exeunt.wire.serving.tools import ToolFactory
+
+logger = logging.getLogger("exeunt.wire")
+
+HISTORIES_AT_ONCE = 4
+"""Whole logs that are made into answers at the same time: 100,000 events are some 30 MB."""
+
+
+class Hub:
+    """The sessions of one server."""
+
+    def __init__(self, host: SessionHost, options: WireOptions, default: DefaultProvider) -> None:
+        self.host = host
+        self.options = options
+        self.working_directory = str(Path.cwd())
+        self.tools = ToolFactory(self._call_tool, options.tool_timeout)
+        self.sessions: dict[str, Served] = {}
+        self.exchanges: dict[str, tuple[Peer, Exchange]] = {}
+        """Requests to models that clients send."""
+        self.histories = trio.CapacityLimiter(HISTORIES_AT_ONCE)
+        """For who reads a whole log: it is long, and long in many answers at once is too much."""
+        self.handlers = Handlers(
+            models=Models(default),
+            on_permission_request=self._ask_permission,
+            on_user_input_request=self._ask_user,
+            ask_user=ask_user_tool(),
+            hooks=hooks_of(self),
+            base_message=options.system_message,
+        )
+        host.observe(self._observe)
+
+    # --- What the sessions call ------------------------------------------------------------------------------
+
+    def _observe(self, session_id: str, events: Sequence[Event], /) -> None:
+        served = self.sessions.get(session_id)
+        if served is not None:
+            served.show(events)
+
+    async def _call_tool(self, arguments: dict[str, Any], invocation: ToolInvocation) -> ToolResult:
+        return await self.served(invocation.session_id).asking.call(invocation)
+
+    def _ask_permission(self, request: PermissionRequest, invocation: HookInvocation) -> Any:
+        """Leave the decision to the clients, who are told of the request by its event."""
+        return LeavePending() if self.served(invocation.session_id).asking.is_asked() else UserNotAvailable()
+
+    async def _ask_user(self, request: UserInputRequest, invocation: HookInvocation) -> Any:
+        return await self.served(invocation.session_id).asking.ask_user(request)
+
+    async def token(self, provider: str, session_id: str) -> str:
+        """Ask a client for a provider's token. Raises `ClientGone`, `ClientRefused`."""
+        for client in self.served(session_id).clients.values():
+            given = [client.config.provider, *(client.config.providers or ())]
+            if any(one is not None and one.hasBearerTokenProvider for one in given):
+                params = {"sessionId": session_id, "providerName": provider}
+                answer: Any = await client.peer.ask("providerToken.getToken", params)
+                token = cast("dict[str, Any]", answer).get("token") if isinstance(answer, dict) else None
+                if not isinstance(token, str) or not token:
+                    raise ClientRefused("the client answered without a token")
+                return token
+        raise ClientGone("the client that gets the tokens has disconnected")
+
+    def break_off(self, peer: Peer) -> None:
+        """End the requests to models that a client was sending, which has disconnected."""
+        for sender, exchange in list(self.exchanges.values()):
+            if sender is peer:
+                exchange.add(b"", True, "it has disconnected")
+
+    def served(self, session_id: str) -> Served:
+        """Return a session that calls us. Raises `SessionNotFound`."""
+        served = self.sessions.get(session_id)
+        if served is None:
+            raise SessionNotFound("no client has this session any more", session_id=session_id)
+        return served
+
+    def wall(self) -> float:
+        """Return the time; seconds since the epoch."""
+        return self.host.clock.wall()
+
+    def times(self, served: Served) -> dict[str, Any]:
+        """Return when a session began and when it last changed."""
+        return {"startTime": iso(served.started), "modifiedTime": iso(self.wall())}
+
+    # --- Who is there ------------------------------------------------------------------------------------------
+
+    def find(self, tenant: str, session_id: str) -> Served:
+        """Return a session of *tenant* that is in memory. Raises `RpcError`."""
+        served = self.sessions.get(session_id)
+        if served is None or served.tenant != tenant or served.session is None:
+            raise RpcError(FAILED, f"Session not found for sessionId: {session_id}")
+        return served
+
+    async def settled(self, session_id: str) -> Served | None:
+        """Return a session once it is known whether it is there."""
+        while (served := self.sessions.get(session_id)) is not None and served.ready is not None:
+            await served.ready.wait()
+        return served
+
+    def opened(self, served: Served) -> None:
+        """A session is there now, or will not be."""
+        assert served.ready is not None
+        served.ready.set()
+        served.ready = None
+        if served.session is None and self.sessions.get(served.session_id) is served:
+            del self.sessions[served.session_id]
+
+    def left(self, served: Served) -> None:
+        """The session has left memory in order: nobody is attached to it any more."""
+        if self.sessions.get(served.session_id) is served:
+            del self.sessions[served.session_id]
+
+    def unload(self, served: Served) -> None:
+        """Let a session leave memory that is idle and has no clients; its log stays."""
+        self.host.spawn(partial(self._unload, served))
+
+    async def _unload(self, served: Served) -> None:
+        if served.clients or self.sessions.get(served.session_id) is not served:
+            return
+        actor = self.host.find(served.session_id)
+        if actor is not None and actor.active:
+            return
+        try:
+            await served.handle.disconnect(reason="detached")
+        except ExeuntError:
+            logger.exception("session %s could not leave memory", served.session_id)
+        await trio.lowlevel.checkpoint()
+        self.left(served)

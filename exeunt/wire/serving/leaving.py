@@ -1,0 +1,47 @@
+"""How clients leave sessions."""
+
+from functools import partial
+
+from exeunt.actors.errors import ExeuntError
+from exeunt.wire.serving.client import Peer
+from exeunt.wire.serving.hub import Hub, logger
+from exeunt.wire.serving.opening import reconfigure, reconfigure_now
+from exeunt.wire.serving.served import Served
+
+
+async def detach(hub: Hub, served: Served, peer: Peer) -> None:
+    """Detach a client that says so. When it was the last, the session leaves memory; its turn is aborted."""
+    if not _leave(hub, served, peer) or served.clients:
+        return
+    await served.handle.disconnect(reason="detached")
+    hub.left(served)
+
+
+def forsake(hub: Hub, served: Served, peer: Peer) -> None:
+    """Detach a client whose connection is gone. The session finishes what it does, and then leaves memory."""
+    if _leave(hub, served, peer) and not served.clients:
+        hub.unload(served)
+
+
+def _leave(hub: Hub, served: Served, peer: Peer) -> bool:
+    client = served.clients.pop(peer, None)
+    if client is None:
+        return False
+    if served.clients:
+        # Its tools go with it, before the model hears that they do not answer.
+        try:
+            if not reconfigure_now(hub, served):
+                hub.host.spawn(partial(_reconfigure_later, hub, served))
+        except ExeuntError:
+            logger.exception("session %s keeps the tools of a client that has left", served.session_id)
+    served.asking.client_left(client)
+    served.want_own()
+    served.tell_what_left(client)
+    return True
+
+
+async def _reconfigure_later(hub: Hub, served: Served) -> None:
+    try:
+        await reconfigure(hub, served)
+    except ExeuntError:
+        logger.exception("session %s keeps the tools of a client that has left", served.session_id)

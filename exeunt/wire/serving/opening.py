@@ -1,0 +1,198 @@
+"""How clients come to sessions: making them, taking them up, attaching to them."""
+
+from collections.abc import Sequence
+from uuid import uuid4
+
+import trio
+
+from exeunt.actors.errors import InvalidConfiguration, SessionNotFound, UnknownEvent
+from exeunt.actors.events import Event
+from exeunt.actors.events.envelope import seq_in
+from exeunt.actors.state import SessionState
+from exeunt.actors.turn import birth
+from exeunt.supervisor.journal import SessionMetadata, fork_log
+from exeunt.wire.events.mapper import WireEvent
+from exeunt.wire.messages.sessions import SessionConfig
+from exeunt.wire.rpc import FAILED, RpcError
+from exeunt.wire.serving import configuration
+from exeunt.wire.serving.client import Client, Peer
+from exeunt.wire.serving.hub import Hub
+from exeunt.wire.serving.served import Served
+
+TAIL = 200
+"""Events of a log that are read back to know how it goes on: more than a turn usually has."""
+
+
+async def create(hub: Hub, peer: Peer, tenant: str, config: SessionConfig) -> Client:
+    """Make a session and attach *peer*, or attach it to the one in memory that has the id.
+
+    Raises `InvalidConfiguration`, `SessionExists` for one that is stored, and their like.
+    """
+    configuration.check(config)
+    session_id = config.sessionId or str(uuid4())
+    client = Client(peer, config, hub.tools.tools(config.tools), session_id)
+    served = await hub.settled(session_id)
+    if served is not None:
+        if served.tenant != tenant:
+            raise InvalidConfiguration(f"the session id {session_id!r} is taken: choose another")
+        await _attach(hub, served, client)
+        return client
+    served = Served(hub, session_id, tenant, config)
+    served.clients[peer] = client
+    name, options = served.options()
+    served.began_with(name)
+    hub.sessions[session_id] = served
+    try:
+        hub.host.metrics.register_tools(options.tools.names)
+        served.session = await hub.host.open_session(options, session_id)
+    finally:
+        hub.opened(served)
+    served.lifecycle("session.created")
+    return client
+
+
+async def resume(hub: Hub, peer: Peer, tenant: str, config: SessionConfig) -> Client:
+    """Attach *peer* to a session in memory, or take up one that is stored.
+
+    Raises `SessionNotFound`, also for a session of another tenant, `InvalidConfiguration`, `JournalError`.
+    """
+    configuration.check(config)
+    session_id = config.sessionId
+    if not session_id:
+        raise InvalidConfiguration("session.resume needs a sessionId")
+    client = Client(peer, config, hub.tools.tools(config.tools), session_id)
+    served = await hub.settled(session_id)
+    if served is None:
+        await _take_up(hub, client, tenant, config, session_id)
+    elif served.tenant != tenant:
+        raise not_found(session_id)
+    else:
+        await _attach(hub, served, client)
+    return client
+
+
+def not_found(session_id: str) -> SessionNotFound:
+    """Return what is raised for a session that *tenant* does not have."""
+    return SessionNotFound(
+        f"Failed to load session events: Session not found: {session_id}", session_id=session_id
+    )
+
+
+async def _take_up(hub: Hub, client: Client, tenant: str, config: SessionConfig, session_id: str) -> None:
+    served = Served(hub, session_id, tenant, config)
+    hub.sessions[session_id] = served
+    try:
+        try:
+            metadata = await hub.host.journal.metadata(session_id)
+        except SessionNotFound:
+            raise not_found(session_id) from None
+        if metadata.tenant != tenant:
+            raise not_found(session_id)
+        tail = await _how_it_went(hub, served, metadata)
+        served.clients[client.peer] = client
+        name, options = served.options()
+        served.prime(tail, name, metadata.start_time)
+        hub.host.metrics.register_tools(options.tools.names)
+        served.session = await hub.host.reopen_session(
+            session_id, options, continue_pending_work=bool(config.continuePendingWork)
+        )
+    finally:
+        hub.opened(served)
+    served.take_labels()
+
+
+async def _how_it_went(hub: Hub, served: Served, metadata: SessionMetadata) -> list[Event]:
+    """Return the last events; and where no client says which model, that of the log holds."""
+    journal = hub.host.journal
+    config = served.config
+    if config.model is None and config.provider is None and config.models is None:
+        events = list(await journal.read(metadata.session_id))
+        model = (SessionState.replay(events).labels or {}).get("model")
+        if model is not None:
+            served.config = configuration.merged(config, SessionConfig(model=model))
+        return events[-TAIL:]
+    return list(await journal.read(metadata.session_id, max(1, metadata.events - TAIL + 1)))
+
+
+async def _attach(hub: Hub, served: Served, client: Client) -> None:
+    """Attach a client to a session in memory: what it wants holds from the next step on."""
+    before = served.config
+    alone = not served.clients
+    served.config = configuration.merged(before, client.config)
+    former = served.clients.pop(client.peer, None)
+    served.clients[client.peer] = client
+    try:
+        await reconfigure(hub, served)
+    except BaseException:
+        served.config = before
+        del served.clients[client.peer]
+        if former is not None:
+            served.clients[client.peer] = former
+        raise
+    if former is not None:
+        client.interests = former.interests
+        served.asking.replaced(former, client)
+    served.tell_what_came(client)
+    if alone and served.asking.waits_for_clients and not client.config.continuePendingWork:
+        # What waited for the client that has left is not gone on with.
+        await served.handle.abort(queued="keep")
+    if client.config.suppressResumeEvent:
+        return
+    served.taken_up_while_active(bool(client.config.continuePendingWork))
+
+
+async def reconfigure(hub: Hub, served: Served) -> None:
+    """Let the session run with what its clients want now. Raises `InvalidConfiguration`; then nothing has changed."""
+    if not reconfigure_now(hub, served):
+        _, options = served.options()
+        await hub.host.reopen_session(served.session_id, options)
+    await trio.lowlevel.checkpoint()
+
+
+def reconfigure_now(hub: Hub, served: Served) -> bool:
+    """The same, at once; `False` where the session has left memory, and would have to come back for it."""
+    name, options = served.options()
+    hub.host.metrics.register_tools(options.tools.names)
+    served.model = name
+    actor = hub.host.find(served.session_id)
+    if actor is None:
+        return False
+    actor.put(birth.reconfigure, options)
+    return True
+
+
+async def fork(hub: Hub, tenant: str, session_id: str, at: str | None) -> str:
+    """Make a session of the beginning of another's log, and let it rest; return its id.
+
+    Raises `SessionNotFound`, also for a session of another tenant, `UnknownEvent`, `JournalError`.
+    """
+    try:
+        metadata = await hub.host.journal.metadata(session_id)
+    except SessionNotFound:
+        raise not_found(session_id) from None
+    if metadata.tenant != tenant:
+        raise not_found(session_id)
+    seq = None if at is None else await _number_of(hub, session_id, at)
+    made = str(uuid4())
+    await fork_log(hub.host.journal, session_id, made, seq)
+    return made
+
+
+async def _number_of(hub: Hub, session_id: str, event_id: str) -> int:
+    seq = seq_in(event_id)
+    found = await hub.host.journal.read(session_id, seq, 1) if seq else ()
+    if seq is None or not found or found[0].id != event_id:
+        raise UnknownEvent(
+            f"the log of session {session_id!r} has no event {event_id!r:.80}", session_id=session_id
+        )
+    return seq
+
+
+def unknown(session_id: str) -> RpcError:
+    """Return what is raised for a session that is neither in memory nor stored, or another tenant's."""
+    return RpcError(FAILED, f"Session not found for sessionId: {session_id}")
+
+
+def stored_history(hub: Hub, session_id: str, events: Sequence[Event]) -> list[WireEvent]:
+    """Return the log of a session that is not in memory, as clients see it."""
+    return Served(hub, session_id, "", SessionConfig()).history(events)

@@ -1,0 +1,333 @@
+"""One session, as its clients see it."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import trio
+
+from exeunt.actors.events import Event, SessionIdle, SessionResume, SessionShutdown, SessionTruncated
+from exeunt.actors.options import SessionOptions
+from exeunt.actors.session import Session
+from exeunt.wire.events.clock import iso
+from exeunt.wire.events.mapper import EventMapper, Usage, WireEvent
+from exeunt.wire.events.mapping import OUTSIDE
+from exeunt.wire.messages.sessions import SessionConfig
+from exeunt.wire.rpc import FAILED, RpcError, encode, notification
+from exeunt.wire.serving import configuration
+from exeunt.wire.serving.asking import Asking
+from exeunt.wire.serving.client import Client, Peer
+
+if TYPE_CHECKING:
+    from exeunt.wire.serving.hub import Hub
+
+DROPPABLE = frozenset(
+    {
+        "assistant.message_delta",
+        "assistant.reasoning_delta",
+        "assistant.streaming_delta",
+        "assistant.turn_retry",
+        "assistant.usage",
+        "model.call_failure",
+        "pending_messages.modified",
+        "session.usage_info",
+    }
+)
+"""Events that a slow client does without: what they show is shown again, or is of the moment. Others that are not
+kept, `session.idle` before all, tell clients to go on."""
+
+
+class Served:
+    """A session and its clients. Made and kept by the hub."""
+
+    __slots__ = (
+        "_head",
+        "_mapper",
+        "approves_all",
+        "asking",
+        "clients",
+        "config",
+        "first_model",
+        "hub",
+        "last_answer",
+        "ready",
+        "session",
+        "tenant",
+    )
+
+    def __init__(self, hub: "Hub", session_id: str, tenant: str, config: SessionConfig) -> None:
+        self.hub = hub
+        self.tenant = tenant
+        self.config = config
+        """What holds of all that its clients wanted."""
+        self.session: Session | None = None
+        self.ready: trio.Event | None = trio.Event()
+        """Set, and gone, when the session is there, or will not be."""
+        self.clients: dict[Peer, Client] = {}
+        """In the order in which they came."""
+        self.asking = Asking(self)
+        """What waits for its clients."""
+        self.approves_all = False
+        """Whether its clients have said that every call is approved."""
+        self.first_model = ""
+        """The name of the model that it was made with, where it was made here."""
+        self.last_answer: WireEvent | None = None
+        """The model's last answer, for who waits for one."""
+        self._mapper = EventMapper(session_id, config.workingDirectory or hub.working_directory)
+        self._head = b'{"jsonrpc":"2.0","method":"session.event","params":{"sessionId":%b,"event":' % encode(
+            session_id
+        )
+
+    @property
+    def session_id(self) -> str:
+        """The session's id."""
+        return self._mapper.session_id
+
+    @property
+    def working_directory(self) -> str:
+        """What the session's clients call its folder. Nothing here reads or writes it."""
+        return self._mapper.working_directory
+
+    @working_directory.setter
+    def working_directory(self, path: str) -> None:
+        self._mapper.working_directory = path
+
+    @property
+    def usage(self) -> Usage:
+        """What its model calls have taken since it came into memory."""
+        return self._mapper.usage
+
+    @property
+    def last_id(self) -> str | None:
+        """Id of the last event of the log that clients see."""
+        return self._mapper.last_id
+
+    @property
+    def carrier(self) -> Peer | None:
+        """The client that sends the session's requests to models, where one does."""
+        return next((peer for peer in self.clients if peer.carries_requests), None)
+
+    @property
+    def elicits(self) -> bool:
+        """Whether any client can show a form to a person."""
+        return any(client.config.requestElicitation for client in self.clients.values())
+
+    @property
+    def model(self) -> str:
+        """The name of the session's model."""
+        return self._mapper.model
+
+    @model.setter
+    def model(self, name: str) -> None:
+        self._mapper.model = name
+
+    @property
+    def mode(self) -> str:
+        """What clients have chosen: `interactive`, `plan` or `autopilot`."""
+        return self._mapper.mode
+
+    @property
+    def title(self) -> str:
+        """The session's name, if it has one."""
+        actor = self.hub.host.find(self.session_id)
+        return "" if actor is None else (actor.state.labels or {}).get("title", "")
+
+    @property
+    def started(self) -> float:
+        """When the session began; seconds since the epoch."""
+        return self._mapper.started
+
+    def began_with(self, model: str) -> None:
+        """Note with which model the session is made here."""
+        self.first_model = self._mapper.model = model
+        self._mapper.effort = self.config.reasoningEffort
+
+    @property
+    def handle(self) -> Session:
+        """The session."""
+        assert self.session is not None
+        return self.session
+
+    def options(self) -> tuple[str, SessionOptions]:
+        """Return the name of the model, and the options that follow from what the clients want."""
+        return configuration.options_for(self, self.hub.handlers)
+
+    def commands(self) -> list[dict[str, str]]:
+        """Return the slash commands of its clients; of two with one name, that of the client that came last."""
+        found: dict[str, dict[str, str]] = {}
+        for client in self.clients.values():
+            for command in client.config.commands or ():
+                found[command.name] = {"name": command.name}
+                if command.description:
+                    found[command.name]["description"] = command.description
+        return list(found.values())
+
+    def new_id(self) -> str:
+        """Return an id that nothing else in the session has."""
+        actor = self.hub.host.find(self.session_id)
+        return str(uuid4()) if actor is None else actor.new_id()
+
+    def steering_ids(self) -> set[str]:
+        """Return the messages that join the running turn."""
+        actor = self.hub.host.find(self.session_id)
+        return set() if actor is None else {item.message_id for item in actor.state.steering or ()}
+
+    def record(self, event: type[Event], *payload: Any) -> str:
+        """Write an event into the log; return its id. Raises `RpcError` when the session is not in memory."""
+        actor = self.hub.host.find(self.session_id)
+        if actor is None or actor.status != "live":
+            raise RpcError(FAILED, f"Session not found for sessionId: {self.session_id}")
+        actor.record(event, *payload)
+        return actor.origin.event_id(actor.state.seq)
+
+    def description(self) -> dict[str, Any]:
+        """Return what a client is told that has attached."""
+        return {
+            "sessionId": self.session_id,
+            "nativeSessionId": self.session_id,
+            "startTime": iso(self.started),
+            "isRemote": False,
+            "mode": self.mode,
+            "capabilities": {
+                "ui": {"elicitation": self.elicits, "mcpApps": False, "canvases": False},
+                "extensions": False,
+            },
+            "modelState": {"modelId": self.model},
+        }
+
+    # --- Events --------------------------------------------------------------------------------------------
+
+    def prime(self, events: Sequence[Event], model: str, started: float) -> None:
+        """Take note of the last events of a log, so that what follows them can be told."""
+        mapper = self._mapper
+        for event in events:
+            if not event.ephemeral:
+                self.asking.note(event)
+                for _ in mapper.map(event):
+                    pass
+        mapper.model, mapper.started = model, started
+
+    def take_labels(self) -> None:
+        """Take over what was chosen earlier, and may stand far back in the log."""
+        actor = self.hub.host.find(self.session_id)
+        if actor is not None:
+            self._mapper.mode = (actor.state.labels or {}).get("mode", self._mapper.mode)
+
+    def show(self, events: Sequence[Event]) -> None:
+        """Tell the clients what has happened. Never waits."""
+        mapper = self._mapper
+        for event in events:
+            for wire in mapper.map(event):
+                self.tell(wire)
+            kind = type(event)
+            if kind is SessionIdle:
+                self._idle()
+            elif kind is SessionShutdown:
+                self.hub.left(self)
+
+    def tell(self, wire: WireEvent) -> None:
+        """Send an event to each client that wants it."""
+        kind = wire.type
+        if kind == "assistant.message":
+            self.last_answer = wire
+        clients = self.clients
+        if not clients:
+            return
+        body = self._head + encode(wire) + b"}}"
+        droppable = kind in DROPPABLE
+        if kind in OUTSIDE:
+            for client in clients.values():
+                if client.wants(kind):
+                    client.show(body, droppable)
+            return
+        for client in clients.values():
+            client.show(body, droppable)
+
+    def notify(self, kind: str, data: dict[str, Any]) -> str:
+        """Send an event that the log does not have; return its id."""
+        wire = self._mapper.made(kind, data, self.hub.wall())
+        self.tell(wire)
+        return wire.id
+
+    def lifecycle(self, kind: str) -> None:
+        """Tell the clients what became of the session as a whole."""
+        clients = self.clients
+        if clients:
+            body = notification("session.lifecycle", self.lifecycle_params(kind))
+            for client in clients.values():
+                client.show(body, True)
+
+    def lifecycle_params(self, kind: str) -> dict[str, Any]:
+        """Return what is told of the session as a whole."""
+        return {"type": kind, "sessionId": self.session_id, "metadata": self.hub.times(self)}
+
+    def want_own(self) -> None:
+        """Note whether any client has asked for events that the protocol does not have."""
+        self._mapper.wants_own = any(client.interests for client in self.clients.values())
+
+    def history(self, events: Sequence[Event], *, moments: bool = False) -> list[WireEvent]:
+        """Return a whole log as clients see it; with *moments*, also what it holds and they think of as ephemeral."""
+        mapper = EventMapper(self.session_id, self.working_directory)
+        mapper.model, mapper.effort = self.first_model, self._mapper.effort
+        told: list[tuple[int, WireEvent]] = []
+        for event in events:
+            if type(event) is SessionTruncated:
+                # The log keeps what is behind the place to which the session went back; clients do not see it.
+                told = [entry for entry in told if entry[0] <= event.to_seq]
+                mapper.last_id = told[-1][1].id if told else None
+            for wire in mapper.map(event):
+                if not wire.ephemeral or (moments and wire.id == event.id):
+                    told.append((event.seq, wire))
+        return [wire for _, wire in told]
+
+    def going_back_before(self, event_id: str | None) -> None:
+        """Note which event a client wants to be away, while that is being done."""
+        self._mapper.away = event_id
+
+    def chain_behind(self, event_id: str | None) -> None:
+        """Go on behind another event than the last: the session went back."""
+        self._mapper.last_id = event_id
+
+    def taken_up_while_active(self, continue_pending_work: bool) -> None:
+        """Log that a client has taken the session up, which was in memory."""
+        actor = self.hub.host.find(self.session_id)
+        if actor is not None:
+            self._mapper.was_active = True
+            actor.record(SessionResume, actor.state.seq, continue_pending_work)
+            self._mapper.was_active = False
+
+    def _idle(self) -> None:
+        if self.clients:
+            self.lifecycle("session.updated")
+        else:
+            self.hub.unload(self)
+
+    # --- What clients can do -----------------------------------------------------------------------------------
+
+    def tell_what_came(self, client: Client) -> None:
+        """Tell the other clients what this one can do."""
+        if (
+            client.config.requestElicitation
+            and sum(bool(c.config.requestElicitation) for c in self._all) == 1
+        ):
+            self._tell_others(client, "capabilities.changed", {"ui": {"elicitation": True}})
+        if client.config.commands:
+            self._tell_others(client, "commands.changed", {"commands": self.commands()})
+
+    def tell_what_left(self, client: Client) -> None:
+        """Tell the other clients what nobody can do any more."""
+        if client.config.requestElicitation and not self.elicits:
+            self.notify("capabilities.changed", {"ui": {"elicitation": False}})
+        if client.config.commands:
+            self.notify("commands.changed", {"commands": self.commands()})
+
+    @property
+    def _all(self) -> list[Client]:
+        return list(self.clients.values())
+
+    def _tell_others(self, client: Client, kind: str, data: dict[str, Any]) -> None:
+        wire = self._mapper.made(kind, data, self.hub.wall())
+        body = self._head + encode(wire) + b"}}"
+        for other in self._all:
+            if other is not client:
+                other.show(body, False)

@@ -1,0 +1,410 @@
+"""Tools that clients run: arguments, results in all their forms, who may answer, approvals."""
+
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from exeunt.testing import ScriptedModel, call, raw_call
+from exeunt.wire.options import WireOptions
+from tests.wire.wire_client import WireFailure, open_wire, tool
+
+NUMBER = tool(
+    "double",
+    parameters={
+        "type": "object",
+        "properties": {"n": {"type": "integer", "minimum": 1}, "unit": {"enum": ["cm", "in"]}},
+        "required": ["n"],
+        "additionalProperties": False,
+    },
+)
+
+
+async def test_a_call_goes_to_its_client_and_the_result_to_the_model(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([call("double", n=4), "eight"])
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        await client.create(tools=[NUMBER], workingDirectory="/somewhere")
+        await client.say()
+        asked = await client.event("external_tool.requested")
+        assert asked["data"] == {
+            "requestId": asked["data"]["requestId"],
+            "sessionId": "s",
+            "toolCallId": "call_1",
+            "toolName": "double",
+            "arguments": {"n": 4},
+            "workingDirectory": "/somewhere",
+        }
+        assert await client.give(asked["data"]["requestId"], result="8")
+        await client.event("session.idle")
+    assert model.requests[-1].results == {"call_1": "8"}
+    done = client.events("external_tool.completed")
+    assert [event["data"] for event in done] == [{"requestId": asked["data"]["requestId"]}]
+    kinds = client.kinds()
+    assert kinds.index("external_tool.completed") < kinds.index("tool.execution_complete")
+
+
+@pytest.mark.parametrize(
+    ("answer", "text", "success"),
+    [
+        ({"result": "plain"}, "plain", True),
+        ({"result": ""}, "", True),
+        ({"result": {"textResultForLlm": "t", "resultType": "success"}}, "t", True),
+        ({"result": {"textResultForLlm": "weird", "resultType": "odd"}}, "weird", True),
+        ({"result": {"textResultForLlm": "untyped"}}, "untyped", True),
+        ({"result": {}}, "", True),
+        ({"result": 5}, "", True),
+        ({"result": None}, "", True),
+        ({}, "", True),
+        ({"error": ""}, "", True),
+        ({"result": {"textResultForLlm": "f", "resultType": "failure"}}, "f", False),
+        ({"result": {"textResultForLlm": "no", "resultType": "denied", "error": "why"}}, "no", False),
+        ({"result": {"textResultForLlm": "late", "resultType": "timeout"}}, "late", False),
+        ({"result": {"textResultForLlm": "never", "resultType": "rejected"}}, "never", False),
+        ({"result": {"textResultForLlm": {"a": 1}}}, '{"a":1}', True),
+        (
+            {
+                "result": {
+                    "textResultForLlm": "a picture",
+                    "binaryResultsForLlm": [
+                        {"type": "image", "data": "iVBORw0KGgo=", "mimeType": "image/png"}
+                    ],
+                }
+            },
+            "a picture",
+            True,
+        ),
+        (
+            {"error": "E", "result": "R"},
+            'Failed to execute `double` tool with arguments: {"n":4} due to error: Error: Tool execution failed',
+            False,
+        ),
+    ],
+)
+async def test_each_form_of_a_result_is_taken(
+    answer: dict[str, Any], text: str, success: bool, autojump_clock: MockClock
+) -> None:
+    model = ScriptedModel([call("double", n=4), "done"])
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        await client.create(tools=[NUMBER])
+        await client.say()
+        assert await client.give(await client.requested(), **answer)
+        await client.event("session.idle")
+    assert model.requests[-1].results == {"call_1": text}
+    complete = client.events("tool.execution_complete")[0]["data"]
+    assert complete["success"] is success
+    assert ("error" in complete) is not success
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ('{"n":"4"}', "n: "),
+        ("{}", '"n" is a required property'),
+        ('{"n":4,"m":1}', "m"),
+        ('{"n":0}', "n: "),
+        ('{"n":1,"unit":"ell"}', "unit: "),
+        ("[4]", "must be an object but got array"),
+        ("{", "were not valid JSON"),
+    ],
+)
+async def test_arguments_that_violate_the_schema_never_reach_the_client(
+    arguments: str, words: str, autojump_clock: MockClock
+) -> None:
+    model = ScriptedModel([raw_call("double", arguments), "I see"])
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        await client.create(tools=[NUMBER])
+        await client.say()
+        await client.event("session.idle")
+    assert client.events("external_tool.requested") == []
+    (text,) = model.requests[-1].results.values()
+    assert text.startswith("The arguments for the tool call 'double' ")
+    assert words in text
+    assert client.events("tool.execution_complete")[0]["data"]["error"]["code"] == "invalid"
+
+
+async def test_a_schema_fetches_nothing(autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel([])) as wire:
+        client = await wire.connect()
+        remote = tool(
+            "t", parameters={"type": "object", "properties": {"a": {"$ref": "http://127.0.0.1:9/s"}}}
+        )
+        with pytest.raises(WireFailure, match="tool 't': its parameters are no JSON Schema"):
+            await client.create(tools=[remote])
+        assert wire.server.hub.sessions == {}
+
+
+async def test_a_pattern_of_a_schema_cannot_run_long(autojump_clock: MockClock) -> None:
+    slow = {"type": "object", "properties": {"a": {"type": "string", "pattern": "^(a+)+$"}}}
+    model = ScriptedModel([raw_call("t", '{"a":"%s!"}' % ("a" * 5_000)), "I see"])
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        await client.create(tools=[tool("t", parameters=slow)])
+        await client.say()
+        await client.event("session.idle")
+    assert client.events("external_tool.requested") == []
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "ü", "a" * 65])
+async def test_a_name_that_no_model_takes_is_refused(name: str, autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel([])) as wire:
+        client = await wire.connect()
+        with pytest.raises(WireFailure):
+            await client.create(tools=[tool(name)])
+
+
+async def test_of_two_tools_with_one_name_the_first_counts(autojump_clock: MockClock) -> None:
+    model = ScriptedModel(["hi"])
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        await client.create(tools=[tool("t", description="one"), tool("t", description="two")])
+        await client.say()
+        await client.event("session.idle")
+    assert [definition.description for definition in model.requests[0].tools] == ["one"]
+
+
+async def test_filters_choose_among_the_tools_of_a_client(autojump_clock: MockClock) -> None:
+    model = ScriptedModel(["hi"] * 4)
+    tools = [tool("one"), tool("two")]
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        configs: dict[str, Any] = {
+            "a": {"availableTools": ["custom:*"]},
+            "b": {"availableTools": ["one", "view"]},
+            "c": {"excludedTools": ["custom:one", "bash"]},
+            "d": {"availableTools": []},
+        }
+        for session, filters in configs.items():
+            await client.create(session, tools=tools, **filters)
+            await client.say(session=session)
+            await wait_all_tasks_blocked()
+    offered = [[definition.name for definition in request.tools] for request in model.requests]
+    assert offered == [["one", "two"], ["one"], ["two"], ["one", "two"]]
+
+
+async def test_a_second_answer_and_one_to_nothing_change_nothing(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([call("t"), call("t"), "done"])
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        await client.create(tools=[tool("t")])
+        await client.say()
+        first = await client.requested(1)
+        assert not await client.give("no-such-request", result="x")
+        assert await client.give(first, result="one")
+        assert not await client.give(first, result="two")
+        assert await client.give(await client.requested(2), result="three")
+        await client.event("session.idle")
+    assert list(model.requests[-1].results.values()) == ["one", "three"]
+
+
+async def test_only_the_client_that_serves_a_tool_may_answer(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([call("t"), "done"])
+    async with open_wire(model) as wire:
+        owner, other, stranger = [await wire.connect() for _ in range(3)]
+        await owner.create(tools=[tool("t")])
+        await other.call("session.resume", sessionId="s")
+        await owner.say()
+        request = await owner.requested()
+        # The event is everybody's, the answer is not.
+        assert await other.requested() == request
+        assert not await other.give(request, result="forged")
+        assert not await stranger.give(request, result="forged")
+        assert await owner.give(request, result="true")
+        await owner.event("session.idle")
+    assert model.requests[-1].results == {"call_1": "true"}
+
+
+async def test_a_call_that_is_not_answered_in_time_is_a_time_out(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([call("t"), "I waited"])
+    async with open_wire(model, options=WireOptions(tool_timeout=90)) as wire:
+        client = await wire.connect()
+        await client.create(tools=[tool("t")])
+        began = trio.current_time()
+        await client.say()
+        await client.event("session.idle")
+        assert trio.current_time() - began == pytest.approx(90)
+        assert not await client.give(await client.requested(), result="late")
+    assert model.requests[-1].results == {"call_1": "The tool 't' timed out after 90 s."}
+
+
+async def test_the_calls_of_a_batch_run_at_once_and_their_results_stand_in_call_order(
+    autojump_clock: MockClock,
+) -> None:
+    model = ScriptedModel([[call("t", id="x"), call("t", id="y")], "done"])
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        await client.create(tools=[tool("t")])
+        await client.say()
+        first, second = await client.requested(1), await client.requested(2)
+        await client.give(second, result="second")
+        await client.give(first, result="first")
+        await client.event("session.idle")
+    assert list(model.requests[-1].results.values()) == ["first", "second"]
+
+
+async def test_an_unknown_tool_is_told_in_the_words_that_clients_know(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([call("report_intent"), "done"])
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        await client.create(tools=[tool("t")])
+        await client.say()
+        await client.event("session.idle")
+    (text,) = model.requests[-1].results.values()
+    assert text == "Tool 'report_intent' does not exist. Available tools that can be called are t."
+
+
+# --- Approvals ---------------------------------------------------------------------------------------------
+
+ASKS = tool("t", skipPermission=False, description="Touches things.")
+
+
+@pytest.mark.parametrize(
+    ("decision", "kind", "text"),
+    [
+        ({"kind": "approve-once"}, "approved", "done"),
+        ({"kind": "approved"}, "approved", "done"),
+        ({"kind": "approve-for-session"}, "approved", "done"),
+        (
+            {"kind": "approve-for-session", "approval": {"kind": "custom-tool", "toolName": "t"}},
+            "approved-for-session",
+            "done",
+        ),
+        ({"kind": "reject"}, "denied-interactively-by-user", "The user rejected this tool call."),
+        (
+            {"kind": "reject", "feedback": "not now"},
+            "denied-interactively-by-user",
+            "The user rejected this tool call. User feedback: not now",
+        ),
+        (
+            {"kind": "user-not-available"},
+            "denied-no-approval-rule-and-could-not-request-from-user",
+            "Permission denied and could not request permission from user",
+        ),
+        (
+            {"kind": "denied-by-rules", "rules": []},
+            "denied-no-approval-rule-and-could-not-request-from-user",
+            "Permission denied and could not request permission from user",
+        ),
+        (
+            {"kind": "junk"},
+            "denied-no-approval-rule-and-could-not-request-from-user",
+            "Permission denied and could not request permission from user",
+        ),
+        (
+            "junk",
+            "denied-no-approval-rule-and-could-not-request-from-user",
+            "Permission denied and could not request permission from user",
+        ),
+    ],
+)
+async def test_each_decision_about_a_call_is_taken(
+    decision: Any, kind: str, text: str, autojump_clock: MockClock
+) -> None:
+    model = ScriptedModel([call("t", n=1), "after"])
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        await client.create(tools=[ASKS])
+        await client.say()
+        asked = (await client.event("permission.requested"))["data"]
+        about = {
+            "kind": "custom-tool",
+            "toolCallId": "call_1",
+            "toolName": "t",
+            "toolDescription": "Touches things.",
+            "args": {"n": 1},
+        }
+        assert asked["permissionRequest"] == about
+        assert asked["promptRequest"] == about
+        pending = await client.call("session.permissions.pendingRequests", sessionId="s")
+        assert pending == {"items": [{"requestId": asked["requestId"], "request": about}]}
+        done = await client.call(
+            "session.permissions.handlePendingPermissionRequest",
+            sessionId="s",
+            requestId=asked["requestId"],
+            result=decision,
+        )
+        assert done == {"success": True}
+        if text == "done":
+            await client.give(await client.requested(), result="done")
+        await client.event("session.idle")
+    assert client.events("permission.completed")[0]["data"]["result"]["kind"] == kind
+    # The model sees a refusal, and goes on.
+    assert model.requests[-1].results == {"call_1": text}
+
+
+async def test_without_a_client_that_is_asked_the_call_is_denied_without_a_question(
+    autojump_clock: MockClock,
+) -> None:
+    model = ScriptedModel([call("t"), "after"])
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        await client.create(tools=[ASKS], requestPermission=False)
+        await client.say()
+        await client.event("session.idle")
+    assert client.events("permission.requested", "external_tool.requested") == []
+    assert model.requests[-1].results == {
+        "call_1": "Permission denied and could not request permission from user"
+    }
+
+
+async def test_an_approval_for_the_session_is_asked_for_once(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([call("t"), call("t"), "after"])
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        await client.create(tools=[ASKS])
+        await client.say()
+        asked = await client.event("permission.requested")
+        await client.call(
+            "session.permissions.handlePendingPermissionRequest",
+            sessionId="s",
+            requestId=asked["data"]["requestId"],
+            result={"kind": "approve-for-session", "approval": {"kind": "custom-tool", "toolName": "t"}},
+        )
+        for number in (1, 2):
+            await client.give(await client.requested(number), result="ok")
+        await client.event("session.idle")
+    assert len(client.events("permission.requested")) == 1
+
+
+async def test_the_first_of_two_clients_decides_and_both_see_it(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([call("t"), "after"])
+    async with open_wire(model) as wire:
+        one, two = await wire.connect(), await wire.connect()
+        await one.create(tools=[ASKS])
+        await two.call("session.resume", sessionId="s", requestPermission=True)
+        await one.say()
+        await two.event("permission.requested")
+        await two.approve()
+        request = (await one.event("permission.requested"))["data"]["requestId"]
+        late = await one.call(
+            "session.permissions.handlePendingPermissionRequest",
+            sessionId="s",
+            requestId=request,
+            result={"kind": "reject"},
+        )
+        assert late == {"success": False}
+        await one.give(await one.requested(), result="ok")
+        await one.event("session.idle")
+    for client in (one, two):
+        assert client.events("permission.completed")[0]["data"]["result"] == {"kind": "approved"}
+
+
+async def test_approve_all_spares_the_questions_until_it_is_taken_back(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([call("t"), "one", call("t"), "two"])
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        await client.create(tools=[ASKS])
+        await client.call("session.permissions.setApproveAll", sessionId="s", enabled=True)
+        assert await client.call("session.permissions.getMode", sessionId="s") == {"mode": "allow-all"}
+        await client.say()
+        await client.give(await client.requested(), result="ok")
+        await client.event("session.idle")
+        await client.call("session.permissions.setMode", sessionId="s", mode="manual")
+        await client.say()
+        await client.approve()
+        await client.give(await client.requested(2), result="ok")
+        await client.event("session.idle", 2)
+    assert len(client.events("permission.requested")) == 1

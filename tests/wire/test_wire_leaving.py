@@ -1,0 +1,219 @@
+"""Clients that come and go, in every state of a session."""
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from exeunt.testing import ScriptedModel, after, call, hang
+from exeunt.wire.options import WireOptions
+from tests.wire.wire_client import CLEAR, WireClient, WireFailure, open_wire, tool
+
+WAITS = WireOptions(wait_for_clients=True)
+
+T = tool("t")
+
+
+async def started_call(wire_client: WireClient) -> str:
+    """A session whose turn waits for a call; return the id of the request."""
+    await wire_client.create(tools=[T])
+    await wire_client.say()
+    return await wire_client.requested()
+
+
+async def test_the_pending_calls_of_a_client_that_leaves_fail(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([call("t"), "it is gone"])
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        await started_call(client)
+        watcher = await wire.connect()
+        await watcher.call("session.resume", sessionId="s")
+        await client.leave()
+        await watcher.event("session.idle")
+        complete = watcher.events("tool.execution_complete")[0]["data"]
+        assert complete["error"] == {"message": "client disconnected", "code": "failure"}
+    assert model.requests[-1].results == {"call_1": "client disconnected"}
+    # Its tools went with it.
+    assert model.requests[-1].tools == ()
+
+
+async def test_where_the_server_waits_the_call_is_answered_by_the_client_that_comes_back(
+    autojump_clock: MockClock,
+) -> None:
+    model = ScriptedModel([call("t"), "welcome back"])
+    async with open_wire(model, options=WAITS) as wire:
+        first = await wire.connect()
+        request = await started_call(first)
+        await first.leave()
+        await trio.sleep(600)
+        second = await wire.connect()
+        await second.call("session.resume", sessionId="s", tools=[T], continuePendingWork=True)
+        assert second.events("external_tool.requested") == []
+        assert await second.give(request, result="after all")
+        await second.event("session.idle")
+    assert model.requests[-1].results == {"call_1": "after all"}
+
+
+async def test_a_client_that_comes_back_without_the_pending_work_ends_it(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([call("t"), "next"])
+    async with open_wire(model, options=WAITS) as wire:
+        first = await wire.connect()
+        request = await started_call(first)
+        await first.leave()
+        second = await wire.connect()
+        await second.call("session.resume", sessionId="s", tools=[T])
+        assert not await second.give(request, result="late")
+        await second.say("next")
+        await second.event("session.idle", 2)
+    assert model.requests[-1].results == {
+        "call_1": "The execution of this tool, or a previous tool was interrupted."
+    }
+
+
+async def test_an_approval_waits_for_the_client_that_comes_back(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([call("t"), "done"])
+    async with open_wire(model, options=WAITS) as wire:
+        first = await wire.connect()
+        await first.create(tools=[tool("t", skipPermission=False)])
+        await first.say()
+        asked = (await first.event("permission.requested"))["data"]["requestId"]
+        await first.leave()
+        second = await wire.connect()
+        await second.call(
+            "session.resume", sessionId="s", tools=[T], requestPermission=True, continuePendingWork=True
+        )
+        done = await second.call(
+            "session.permissions.handlePendingPermissionRequest",
+            sessionId="s",
+            requestId=asked,
+            result={"kind": "approve-once"},
+        )
+        assert done == {"success": True}
+        assert await second.give(await second.requested(), result="ok")
+        await second.event("session.idle")
+
+
+async def test_an_approval_of_a_client_that_leaves_is_a_denial(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([call("t"), "done"])
+    async with open_wire(model) as wire:
+        first, watcher = await wire.connect(), await wire.connect()
+        await first.create(tools=[tool("t", skipPermission=False)])
+        await watcher.call("session.resume", sessionId="s")
+        await first.say()
+        await watcher.event("permission.requested")
+        await first.leave()
+        await watcher.event("session.idle")
+    assert model.requests[-1].results == {
+        "call_1": "Permission denied and could not request permission from user"
+    }
+
+
+async def test_a_turn_goes_on_when_its_client_leaves_during_the_model_call(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([after(30, "the answer"), "next"])
+    async with open_wire(model) as wire:
+        first = await wire.connect()
+        await first.create()
+        await first.say()
+        await first.leave()
+        assert list(wire.server.hub.sessions) == ["s"]
+        await trio.sleep(60)
+        # It is idle and has no client: it has left memory, its log has not.
+        assert wire.server.hub.sessions == {}
+        assert wire.host.actors() == []
+        second = await wire.connect()
+        await second.call("session.resume", sessionId="s")
+        history = (await second.call("session.getMessages", sessionId="s"))["events"]
+        answers = [event["data"]["content"] for event in history if event["type"] == "assistant.message"]
+        assert answers == ["the answer"]
+        await second.say("next")
+        await second.event("session.idle")
+
+
+async def test_a_staged_clear_of_a_client_that_leaves_is_rolled_back(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([call("clear_context", prompt="seed"), "nothing was cleared"])
+    async with open_wire(model) as wire:
+        first, watcher = await wire.connect(), await wire.connect()
+        await first.create(tools=[CLEAR])
+        await watcher.call("session.resume", sessionId="s")
+        await first.say()
+        await first.requested()
+        await first.call("session.history.clearContext", sessionId="s", prompt="seed")
+        await first.leave()
+        await watcher.event("session.idle")
+    assert watcher.events("session.context_cleared") == []
+    assert [message.role for message in model.requests[-1].messages] == ["user", "assistant", "tool"]
+
+
+async def test_who_detaches_last_ends_the_turn_and_the_log_stays(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([call("t"), "next"])
+    async with open_wire(model, options=WAITS) as wire:
+        client = await wire.connect()
+        await started_call(client)
+        assert await client.call("session.detach", sessionId="s") == {"success": True}
+        assert wire.host.actors() == []
+        with pytest.raises(WireFailure, match="Session not found for sessionId: s"):
+            await client.say()
+        await client.call("session.resume", sessionId="s", tools=[T])
+        await client.say("next")
+        await client.event("session.idle")
+    assert model.requests[-1].results == {
+        "call_1": "The execution of this tool, or a previous tool was interrupted."
+    }
+
+
+async def test_detaching_one_of_two_clients_leaves_the_session_to_the_other(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_wire(ScriptedModel(["hi"])) as wire:
+        one, two = await wire.connect(), await wire.connect()
+        await one.create()
+        await two.call("session.resume", sessionId="s")
+        assert await one.call("session.destroy", sessionId="s") == {"success": True}
+        assert await one.call("session.destroy", sessionId="s") == {"success": False}
+        assert await one.call("session.detach", sessionId="s") == {"success": True}
+        seen = len(one.notifications)
+        await two.say()
+        await two.event("session.idle")
+        assert len(one.notifications) == seen
+
+
+async def test_two_clients_bring_tools_of_their_own_and_the_model_has_both(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([[call("one"), call("two")], "both", "one is left"])
+    async with open_wire(model) as wire:
+        first, second = await wire.connect(), await wire.connect()
+        await first.create(tools=[tool("one")])
+        await second.call("session.resume", sessionId="s", tools=[tool("two")])
+        await first.say()
+        asked = {event["data"]["toolName"]: event["data"]["requestId"] for event in await two_calls(first)}
+        assert not await first.give(asked["two"], result="wrong one")
+        assert await first.give(asked["one"], result="1")
+        assert await second.give(asked["two"], result="2")
+        await first.event("session.idle")
+        assert list(model.requests[-1].results.values()) == ["1", "2"]
+        await second.leave()
+        await first.say()
+        await first.event("session.idle", 2)
+    assert [definition.name for definition in model.requests[-1].tools] == ["one"]
+
+
+async def two_calls(client: WireClient) -> list[dict[str, dict[str, str]]]:
+    await client.requested(2)
+    return client.events("external_tool.requested")
+
+
+async def test_a_thousand_clients_at_once_come_and_go(autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel(["hi"])) as wire:
+        clients = [await wire.connect() for _ in range(1_000)]
+        await clients[0].create()
+        await clients[0].say()
+        await clients[0].event("session.idle")
+        for client in clients[1:]:
+            await client.stream.aclose()
+        await wait_all_tasks_blocked()
+        assert wire.server.statistics().connections == 1
+
+
+async def test_a_hanging_model_does_not_keep_a_server_from_ending(autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel([hang()]), settled=False) as wire:
+        client = await wire.connect()
+        await client.create()
+        await client.say()

@@ -1,0 +1,114 @@
+"""Sessions in memory and stored: made, listed, known, forked, ended."""
+
+import pytest
+from trio.testing import MockClock
+
+from exeunt.testing import ScriptedModel, after
+from tests.wire.wire_client import WireFailure, open_wire
+
+PROVIDER = {"type": "openai", "baseUrl": "http://127.0.0.1:9/v1", "apiKey": "k"}
+
+
+async def test_a_session_is_truncated_and_forked(autojump_clock: MockClock) -> None:
+    model = ScriptedModel(["one", "two", "again", "of the fork"])
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        await client.create()
+        await client.call("session.eventLog.registerInterest", sessionId="s", eventType="turn.end")
+        for number in (1, 2):
+            await client.say(f"message {number}")
+            await client.event("session.idle", number)
+        first_end = client.events("turn.end")[0]["id"]
+        forked = await client.call("sessions.fork", sessionId="s", toEventId=first_end)
+        second = client.events("user.message")[1]["id"]
+        back = await client.call("session.history.truncate", sessionId="s", eventId=second)
+        assert back["eventsRemoved"] > 0
+        assert client.events("session.snapshot_rewind")[0]["data"]["upToEventId"] == second
+        kept = (await client.call("session.getMessages", sessionId="s"))["events"]
+        assert [event["data"]["content"] for event in kept if event["type"] == "user.message"] == [
+            "message 1"
+        ]
+        await client.say("message 3")
+        await client.event("session.idle", 3)
+        assert [m.content for m in model.requests[-1].messages] == ["message 1", "one", "message 3"]
+        with pytest.raises(WireFailure, match="has no event"):
+            await client.call("sessions.fork", sessionId="s", toEventId="nothing")
+        await client.call("session.resume", sessionId=forked["sessionId"])
+        await client.say("message 4", session=forked["sessionId"])
+        await client.event("session.idle", 4)
+        assert [m.content for m in model.requests[-1].messages] == ["message 1", "one", "message 4"]
+
+
+async def test_what_is_known_of_a_session(autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel([after(5, "the answer")])) as wire:
+        client = await wire.connect()
+        await client.create(workingDirectory="/here", clientName="tests")
+        await client.say("a question")
+        assert await client.call("session.metadata.isProcessing", sessionId="s") == {"processing": True}
+        await client.event("session.idle")
+        activity = await client.call("session.metadata.activity", sessionId="s")
+        assert activity == {"abortable": False, "hasActiveWork": False}
+        about = await client.call("session.metadata.snapshot", sessionId="s")
+        assert (about["workingDirectory"], about["clientName"], about["selectedModel"]) == (
+            "/here",
+            "tests",
+            "scripted",
+        )
+        heavy = await client.call("session.metadata.getContextHeaviestMessages", sessionId="s")
+        assert [message["role"] for message in heavy["messages"]] == ["user", "assistant"]
+        await client.call("session.metadata.setWorkingDirectory", sessionId="s", workingDirectory="/there")
+        about = await client.call("session.metadata.snapshot", sessionId="s")
+        assert about["workingDirectory"] == "/there"
+        metrics = await client.call("session.usage.getMetrics", sessionId="s")
+        assert metrics["modelMetrics"]["scripted"]["requests"]["count"] == 1
+
+
+async def test_sessions_are_listed_found_closed_and_deleted(autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel(["hi"])) as wire:
+        client = await wire.connect()
+        for session in ("session-a", "session-b"):
+            await client.create(session)
+        assert await client.call("session.getLastId") in (
+            {"sessionId": "session-b"},
+            {"sessionId": "session-a"},
+        )
+        listed = {one["sessionId"] for one in (await client.call("sessions.list"))["sessions"]}
+        assert listed == {"session-a", "session-b"}
+        assert await client.call("sessions.findByPrefix", prefix="session-a") == {"sessionId": "session-a"}
+        assert await client.call("sessions.findByPrefix", prefix="session-") == {}
+        await client.call("sessions.save", sessionId="session-a")
+        await client.call("sessions.close", sessionId="session-a")
+        with pytest.raises(WireFailure, match="Session not found"):
+            await client.say(session="session-a")
+        await client.call("session.resume", sessionId="session-a")
+        assert await client.call("session.delete", sessionId="session-a") == {"success": True}
+        gone = await client.call("session.delete", sessionId="session-a")
+        assert gone == {"success": False, "error": "Session file not found for session-a"}
+        with pytest.raises(WireFailure, match="Session not found: session-a"):
+            await client.call("session.resume", sessionId="session-a")
+        assert (await client.call("session.getMetadata", sessionId="session-b"))["session"][
+            "isRemote"
+        ] is False
+        assert await client.call("session.getMetadata", sessionId="nobody") == {}
+        await client.call("session.detach", sessionId="session-b")
+        with pytest.raises(WireFailure, match="exists already"):
+            await client.create("session-b")
+
+
+async def test_a_session_gets_an_id_where_the_client_gives_none(autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel([])) as wire:
+        client = await wire.connect()
+        one, two = await client.call("session.create"), await client.call("session.create", sessionId="")
+        assert len({one["sessionId"], two["sessionId"], ""}) == 3
+        for bad in ("x" * 200, "a\nb"):
+            with pytest.raises(WireFailure, match="session id"):
+                await client.create(bad)
+
+
+async def test_creating_a_session_in_memory_attaches_to_it(autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel(["hi"])) as wire:
+        one, two = await wire.connect(), await wire.connect()
+        await one.create()
+        assert (await two.create())["sessionId"] == "s"
+        await one.say()
+        await two.event("session.idle")

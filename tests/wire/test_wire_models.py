@@ -1,0 +1,157 @@
+"""Models that are reached by way of a client: its network, its tokens."""
+
+import base64
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from exeunt.testing.http_double import HttpReply, open_http_double
+from exeunt.wire.serving.models import DefaultProvider
+from tests.wire.wire_client import Wire, WireClient, open_wire
+
+ANSWER = {"choices": [{"index": 0, "message": {"content": "carried"}, "finish_reason": "stop"}]}
+
+
+async def carrying(
+    wire: Wire, **config: Any
+) -> tuple[WireClient, list[dict[str, Any]], list[dict[str, Any]]]:
+    """A client that sends the requests of its session; with the heads and the bodies that it was given."""
+    client = await wire.connect()
+    heads, bodies = list[dict[str, Any]](), list[dict[str, Any]]()
+
+    def noted(into: list[dict[str, Any]]) -> Callable[[dict[str, Any]], dict[str, Any]]:
+        def take(params: dict[str, Any]) -> dict[str, Any]:
+            into.append(params)
+            return {}
+
+        return take
+
+    client.handlers["llmInference.httpRequestStart"] = noted(heads)
+    client.handlers["llmInference.httpRequestChunk"] = noted(bodies)
+    assert await client.call("llmInference.setProvider") == {"success": True}
+    await client.create(model="m", **config)
+    await client.say()
+    await wait_all_tasks_blocked()
+    return client, heads, bodies
+
+
+async def give(client: WireClient, request: str, body: bytes, **chunk: Any) -> None:
+    started = await client.call(
+        "llmInference.httpResponseStart",
+        requestId=request,
+        status=200,
+        headers={"Content-Type": ["application/json"], "content-encoding": ["gzip"]},
+    )
+    assert started == {"accepted": True}
+    half = len(body) // 2
+    for data, end in ((body[:half], False), (body[half:], True)):
+        taken = await client.call(
+            "llmInference.httpResponseChunk",
+            requestId=request,
+            data=base64.b64encode(data).decode(),
+            binary=True,
+            end=end,
+            **chunk,
+        )
+        assert taken == {"accepted": True}
+
+
+async def test_a_client_sends_the_requests_of_its_sessions(autojump_clock: MockClock) -> None:
+    async with open_wire(default=DefaultProvider()) as wire:
+        client, heads, bodies = await carrying(
+            wire, provider={"type": "openai", "baseUrl": "https://models.example/v1", "apiKey": "secret"}
+        )
+        (head,), (body,) = heads, bodies
+        assert (head["method"], head["url"]) == ("POST", "https://models.example/v1/chat/completions")
+        assert head["headers"]["authorization"] == ["Bearer secret"]
+        assert head["sessionId"] == "s"
+        assert json.loads(body["data"])["messages"][-1] == {"role": "user", "content": "go"}
+        assert body["end"] is True
+        await give(client, head["requestId"], json.dumps(ANSWER).encode())
+        await client.event("session.idle")
+        assert client.events("assistant.message")[0]["data"]["content"] == "carried"
+        assert wire.server.hub.exchanges == {}
+
+
+async def test_a_request_that_the_client_breaks_off_is_an_error_of_the_model(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_wire(default=DefaultProvider()) as wire:
+        client, heads, _ = await carrying(wire)
+        await client.call(
+            "llmInference.httpResponseChunk",
+            requestId=heads[0]["requestId"],
+            data="",
+            end=True,
+            error={"message": "no network"},
+        )
+        await client.event("session.idle")
+        assert "no network" in client.events("session.error")[0]["data"]["message"]
+
+
+async def test_an_abort_cancels_the_request_of_the_client(autojump_clock: MockClock) -> None:
+    async with open_wire(default=DefaultProvider()) as wire:
+        client, heads, bodies = await carrying(wire)
+        await client.call("session.abort", sessionId="s")
+        await wait_all_tasks_blocked()
+        assert (bodies[-1]["cancel"], bodies[-1]["requestId"]) == (True, heads[0]["requestId"])
+        late = await client.call(
+            "llmInference.httpResponseStart", requestId=heads[0]["requestId"], status=200, headers={}
+        )
+        assert late == {"accepted": False}
+
+
+async def test_the_requests_of_a_client_that_leaves_fail(autojump_clock: MockClock) -> None:
+    async with open_wire(default=DefaultProvider()) as wire:
+        client, _, _ = await carrying(wire)
+        watcher = await wire.connect()
+        await watcher.call(
+            "session.resume", sessionId="s", provider={"type": "openai", "baseUrl": "http://127.0.0.1:9"}
+        )
+        await client.leave()
+        await watcher.event("session.idle")
+        assert "it has disconnected" in watcher.events("session.error")[0]["data"]["message"]
+        assert wire.server.hub.exchanges == {}
+
+
+async def test_answers_to_requests_of_others_are_not_taken(autojump_clock: MockClock) -> None:
+    async with open_wire(default=DefaultProvider()) as wire:
+        client, heads, _ = await carrying(wire)
+        other = await wire.connect()
+        for request in (heads[0]["requestId"], "nothing"):
+            start = await other.call(
+                "llmInference.httpResponseStart", requestId=request, status=200, headers={}
+            )
+            chunk = await other.call("llmInference.httpResponseChunk", requestId=request, data="x", end=True)
+            assert (start, chunk) == ({"accepted": False}, {"accepted": False})
+        await give(client, heads[0]["requestId"], json.dumps(ANSWER).encode())
+        await client.event("session.idle")
+
+
+@pytest.mark.parametrize("gives", [True, False])
+async def test_each_request_has_a_fresh_token_of_the_client(gives: bool) -> None:
+    async with open_http_double() as double, open_wire(default=DefaultProvider()) as wire:
+        double.otherwise = HttpReply(body=json.dumps(ANSWER).encode())
+        client = await wire.connect()
+        asked: list[dict[str, Any]] = []
+
+        def token(params: dict[str, Any]) -> dict[str, Any]:
+            asked.append(params)
+            return {"token": f"token-{len(asked)}"} if gives else {}
+
+        client.handlers["providerToken.getToken"] = token
+        url = f"http://127.0.0.1:{double.port}/v1"
+        await client.create(
+            model="m", provider={"type": "openai", "baseUrl": url, "hasBearerTokenProvider": True}
+        )
+        for number in (1, 2):
+            await client.say()
+            await client.event("session.idle", number)
+        sent = [request.headers["authorization"] for request in double.requests]
+    assert asked == [{"sessionId": "s", "providerName": "default"}] * 2
+    assert sent == (["Bearer token-1", "Bearer token-2"] if gives else [])
+    if not gives:
+        assert client.events("session.error")[0]["data"]["errorType"] == "authentication"
