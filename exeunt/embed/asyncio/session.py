@@ -80,8 +80,10 @@ class Session:
         timeout: float | None = 60.0,  # noqa: ASYNC109 - the name in the trio API
         *,
         mode: Mode = "enqueue",
+        abort_on_cancel: bool = False,
     ) -> Reply:
-        return await call(self._guest, self._trio.send_and_wait, prompt, timeout, mode=mode)
+        send = self._trio.send_and_wait
+        return await call(self._guest, send, prompt, timeout, mode=mode, abort_on_cancel=abort_on_cancel)
 
     @like(trio_api.Session.abort)
     async def abort(

@@ -72,8 +72,16 @@ class Session:
         return at_once(self._runtime, self._trio.withdraw, message_id)
 
     @like(trio_api.Session.send_and_wait)
-    def send_and_wait(self, prompt: str, timeout: float | None = 60.0, *, mode: Mode = "enqueue") -> Reply:
-        return call(self._runtime, self._trio.send_and_wait, prompt, timeout, mode=mode)
+    def send_and_wait(
+        self,
+        prompt: str,
+        timeout: float | None = 60.0,
+        *,
+        mode: Mode = "enqueue",
+        abort_on_cancel: bool = False,
+    ) -> Reply:
+        send = self._trio.send_and_wait
+        return call(self._runtime, send, prompt, timeout, mode=mode, abort_on_cancel=abort_on_cancel)
 
     @like(trio_api.Session.abort)
     def abort(
