@@ -1,8 +1,9 @@
 """What a session is configured with. Values only; checked once, when they are made."""
 
 import math
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Sequence
+from types import NoneType
+from typing import Any, Literal
 
 import attrs
 
@@ -71,6 +72,40 @@ class RetryPolicy:
     """Share of the delay that is random, so that sessions that failed together do not return together."""
 
 
+def _needs(what: str, fits: Callable[[Any], bool]) -> Any:
+    """Return a validator: a value that does not fit is refused with *what* it must be."""
+
+    def check(instance: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+        if not fits(value):
+            raise InvalidConfiguration(f"{attribute.name} must be {what}, not {value!r:.80}")
+
+    return check
+
+
+def _of(*kinds: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, kinds)
+
+
+def _one_of(*choices: str) -> Any:
+    return _needs(" or ".join(map(repr, choices)), lambda value: value in choices)
+
+
+_handler = _needs("callable", lambda value: value is None or callable(value))
+_model = _needs(
+    "an object with complete() and stream(), or a name",
+    lambda value: callable(getattr(value, "complete", None)) and callable(getattr(value, "stream", None)),
+)
+
+
+def _texts(instance: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
+    if not isinstance(value, tuple):
+        raise InvalidConfiguration(f"{attribute.name} must be a tuple of texts, not {value!r:.80}")
+    texts: tuple[Any, ...] = value
+    for text in texts:
+        if not isinstance(text, str) or not text:
+            raise InvalidConfiguration(f"a developer message must be a non-empty text, not {text!r:.80}")
+
+
 def _label(model: ModelClient, attribute: str) -> str:
     name = getattr(model, attribute, None)
     return name if isinstance(name, str) else type(model).__name__
@@ -88,27 +123,27 @@ def _provider_label(options: "SessionOptions") -> str:
 class SessionOptions:
     """Everything that the embedding program gives a session, and gives it anew when it is resumed."""
 
-    model: ModelClient
-    tools: ToolSet = attrs.field(factory=lambda: ToolSet(()))
-    system_message: str | None = None
-    developer_messages: tuple[str, ...] = ()
-    on_permission_request: PermissionHandler | None = None
+    model: ModelClient = attrs.field(validator=_model)
+    tools: ToolSet = attrs.field(factory=lambda: ToolSet(()), validator=_needs("a ToolSet", _of(ToolSet)))
+    system_message: str | None = attrs.field(default=None, validator=_needs("a text", _of(str, NoneType)))
+    developer_messages: tuple[str, ...] = attrs.field(default=(), validator=_texts)
+    on_permission_request: PermissionHandler | None = attrs.field(default=None, validator=_handler)
     """Without one, only tools with `skip_permission` run."""
-    on_user_input_request: UserInputHandler | None = None
+    on_user_input_request: UserInputHandler | None = attrs.field(default=None, validator=_handler)
     """Without one, a question to the user is refused."""
-    hooks: Hooks = NO_HOOKS
-    tenant: str = ""
-    streaming: bool = False
-    limits: Limits = attrs.field(factory=Limits)
-    waits: Waits = attrs.field(factory=Waits)
-    retries: RetryPolicy = attrs.field(factory=RetryPolicy)
+    hooks: Hooks = attrs.field(default=NO_HOOKS, validator=_needs("Hooks", _of(Hooks)))
+    tenant: str = attrs.field(default="", validator=_needs("a text", _of(str)))
+    streaming: bool = attrs.field(default=False, validator=_needs("True or False", _of(bool)))
+    limits: Limits = attrs.field(factory=Limits, validator=_needs("Limits", _of(Limits)))
+    waits: Waits = attrs.field(factory=Waits, validator=_needs("Waits", _of(Waits)))
+    retries: RetryPolicy = attrs.field(
+        factory=RetryPolicy, validator=_needs("a RetryPolicy", _of(RetryPolicy))
+    )
     mailbox_size: int = attrs.field(default=256, validator=_room)
     """Accepted messages that may wait for the context. 256 is minutes of a person's typing."""
-    siblings: Siblings = attrs.field(default="wait", validator=attrs.validators.in_(("wait", "cancel")))
+    siblings: Siblings = attrs.field(default="wait", validator=_one_of("wait", "cancel"))
     """What becomes of the other calls of a batch when one of them clears the context."""
-    durability: Durability = attrs.field(
-        default="default", validator=attrs.validators.in_(("default", "strict", "relaxed"))
-    )
+    durability: Durability = attrs.field(default="default", validator=_one_of("default", "strict", "relaxed"))
     """What waits until the journal cannot lose what came before. `default`: the acknowledgement of a message, the
     start of a tool, the request after a clear. `strict`: events and replies too. `relaxed`: nothing."""
     max_consecutive_clears: int = attrs.field(default=16, validator=_count)

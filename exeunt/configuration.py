@@ -1,5 +1,6 @@
 """From the keywords of `create_session` to the options of a session."""
 
+import difflib
 import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypedDict, cast
@@ -60,6 +61,18 @@ class SessionKeywords(TypedDict, total=False):
     on_error_occurred: Hook | None
 
 
+def check_keywords(keywords: Mapping[str, Any]) -> None:
+    """Raise `InvalidConfiguration` for a keyword that there is not, or when there is no model."""
+    known = SessionKeywords.__annotations__
+    for name in keywords:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, 1)
+            hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+            raise InvalidConfiguration(f"a session has no option {name!r:.80}; {hint}")
+    if "model" not in keywords:
+        raise InvalidConfiguration("a session needs a model: an object, or a name with a provider")
+
+
 def build_options(
     *,
     model: ModelClient | str,
@@ -100,16 +113,6 @@ def build_options(
         "on_session_end": on_session_end,
         "on_error_occurred": on_error_occurred,
     }
-    if on_permission_request is not None and not callable(on_permission_request):
-        raise InvalidConfiguration(
-            f"on_permission_request must be callable, not {on_permission_request!r:.80}"
-        )
-    if on_user_input_request is not None and not callable(on_user_input_request):
-        raise InvalidConfiguration(
-            f"on_user_input_request must be callable, not {on_user_input_request!r:.80}"
-        )
-    if not isinstance(tenant, str):
-        raise InvalidConfiguration(f"tenant must be a text, not {tenant!r:.80}")
     return SessionOptions(
         model=_model(model, provider),
         tools=_tool_set(tools),
@@ -119,12 +122,12 @@ def build_options(
         on_user_input_request=on_user_input_request,
         hooks=_hooks(hooks, {name: hook for name, hook in named.items() if hook is not None}),
         tenant=tenant,
-        streaming=bool(streaming),
+        streaming=streaming,
         limits=structured("limits", limits, Limits, DEFAULT_LIMITS),
         waits=structured("waits", waits, Waits, DEFAULT_WAITS),
         retries=structured("retries", retries, RetryPolicy, DEFAULT_RETRIES),
         mailbox_size=mailbox_size,
-        siblings=_siblings(siblings),
+        siblings=siblings,
         max_consecutive_clears=max_consecutive_clears,
         durability=durability,
     )
@@ -148,16 +151,16 @@ def _model(model: Any, provider: Mapping[str, Any] | None) -> ModelClient:
         return model_from_provider(model, provider)
     if provider is not None:
         raise InvalidConfiguration("provider goes with a model's name; this model is an object")
-    if not callable(getattr(model, "complete", None)) or not callable(getattr(model, "stream", None)):
-        raise InvalidConfiguration(
-            f"model must have complete() and stream(), or be a name; it is {model!r:.80}"
-        )
     client: ModelClient = model
     return client
 
 
 def _tool_set(tools: Tools) -> ToolSet:
-    return tools if isinstance(tools, ToolSet) else _shared_tool_set(tuple(tools))
+    if isinstance(tools, ToolSet):
+        return tools
+    if isinstance(tools, (str, Tool)) or not isinstance(tools, Iterable):
+        raise InvalidConfiguration(f"tools is a list of tools, not {tools!r:.80}")
+    return _shared_tool_set(tuple(tools))
 
 
 @functools.lru_cache(maxsize=256)
@@ -167,25 +170,29 @@ def _shared_tool_set(tools: tuple[Tool[..., Any], ...]) -> ToolSet:
 
 
 def _system_message(value: Any) -> str | None:
-    text: Any = cast("Mapping[str, Any]", value).get("content") if isinstance(value, Mapping) else value
-    if text is not None and not isinstance(text, str):
-        raise InvalidConfiguration(f"system_message must be a text, not {value!r:.80}")
-    return text
+    text: str | None = (
+        cast("Mapping[str, Any]", value).get("content") if isinstance(value, Mapping) else value
+    )
+    return text  # what it is not is said by the options
 
 
 def _developer_messages(value: Any) -> tuple[str, ...]:
-    messages = messages_from(value)
-    for message in messages:
-        if not isinstance(message, str) or not message:
-            raise InvalidConfiguration(f"a developer message must be a non-empty text, not {message!r:.80}")
-    return messages
+    if value is not None and not isinstance(value, Iterable):
+        raise InvalidConfiguration(f"developer_messages is a text or a list of texts, not {value!r:.80}")
+    messages: Any = value
+    return messages_from(messages)
 
 
 def _hooks(hooks: Hooks | Mapping[str, Hook] | None, named: dict[str, Hook]) -> Hooks:
     if isinstance(hooks, Hooks):
         chosen = {name: hook for name in HOOK_NAMES if (hook := getattr(hooks, name)) is not None}
-    else:
+    elif hooks is None or isinstance(hooks, Mapping):
         chosen = dict(hooks or {})
+    else:
+        raise InvalidConfiguration(f"hooks is a mapping or Hooks, not {hooks!r:.80}")
+    twice = sorted(chosen.keys() & named.keys())
+    if twice:
+        raise InvalidConfiguration(f"{', '.join(twice)} is given twice: beside hooks, and in it")
     chosen.update(named)
     unknown = sorted(set(chosen) - set(HOOK_NAMES))
     if unknown:
@@ -194,10 +201,3 @@ def _hooks(hooks: Hooks | Mapping[str, Hook] | None, named: dict[str, Hook]) -> 
         if not callable(hook):
             raise InvalidConfiguration(f"{name} must be callable, not {hook!r:.80}")
     return Hooks(**chosen) if chosen else NO_HOOKS
-
-
-def _siblings(value: Any) -> Siblings:
-    if value not in ("wait", "cancel"):
-        raise InvalidConfiguration(f"siblings must be 'wait' or 'cancel', not {value!r:.80}")
-    chosen: Siblings = value
-    return chosen

@@ -1,9 +1,10 @@
 """`open_host`: the door through which a trio program gets a host with metrics."""
 
+import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Unpack, cast
+from typing import Any, Unpack
 
 import trio
 from prometheus_client import CollectorRegistry
@@ -11,7 +12,8 @@ from prometheus_client import CollectorRegistry
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.session import Session
-from exeunt.configuration import SessionKeywords, build_options
+from exeunt.configuration import SessionKeywords, build_options, check_keywords
+from exeunt.groups import is_only_cancelled, lone
 from exeunt.metrics import Metrics
 from exeunt.stores import journal_from_url
 from exeunt.supervisor.children import ChildSpec
@@ -103,12 +105,8 @@ class SessionHost(HostCore):
         return options
 
     def _options(self, keywords: SessionKeywords) -> SessionOptions:
-        if "model" not in keywords:
-            raise InvalidConfiguration("a session needs a model: an object, or a name with a provider")
-        try:
-            return self._prepared(build_options(**keywords))
-        except TypeError as error:
-            raise InvalidConfiguration(f"create_session: {error}") from error
+        check_keywords(keywords)
+        return self._prepared(build_options(**keywords))
 
     def _prepared(self, options: SessionOptions) -> SessionOptions:
         return options if self.prepare is None else self.prepare(options)
@@ -132,9 +130,12 @@ async def open_host(
     At the end, also by an error or a cancellation, every session is stopped in order: its turn is aborted, its
     handlers have a second to clean up. Python cannot leave a task that shields itself from cancellation: the host
     waits for it, and names tool and session in the log every 5 s. Errors of the body are raised as they are.
+
+    Raises `InvalidConfiguration`, and `JournalError` (`StoreUnavailable`, `StoreDamaged`) for a journal that cannot be
+    opened. Cancelled meanwhile: there is no host.
     """
-    # Out here, so that what is wrong with the URL is raised as it is.
-    keeper = journal_from_url(journal) if isinstance(journal, str) else journal
+    keeper = _checked_journal(journal)
+    _check_arguments(registry, session_options, options)
     failure: BaseException | None = None
     timers, naming = _Outlasting(), _Outlasting()
     try:
@@ -176,9 +177,12 @@ async def open_host(
                 naming.end()
                 watch.cancel_scope.cancel()
     except BaseException as ending:  # noqa: ASYNC103 - a cancellation has ended the body too, and that is raised
-        # When the body failed, and what is around the host was cancelled meanwhile, the failure counts.
-        if failure is None or not _is_only_cancelled(ending):
+        if failure is None:
+            # Of the host itself, which has nurseries: their groups are no business of who opened it.
+            failure = lone(ending)
+        elif not is_only_cancelled(ending):
             raise
+        # Else what is around the host was cancelled while the body failed: the failure counts.
     try:
         if failure is not None:
             raise failure
@@ -199,8 +203,8 @@ async def _open_journal(
         yield journal, writing
         return
     async with trio.open_nursery() as nursery:
-        await nursery.start(writing.start, journal.run)
         try:
+            await nursery.start(writing.start, journal.run)
             yield journal, writing
         finally:
             writing.end()
@@ -224,12 +228,29 @@ class _Outlasting:
         *,
         task_status: "trio.TaskStatus[Any]",
     ) -> None:
-        with trio.CancelScope(shield=self._needed) as self._scope:
-            await task(task_status=task_status)
+        with trio.CancelScope() as self._scope:
+            await task(task_status=_Started(task_status, self))
+
+    def started(self) -> None:
+        """It runs, and outlasts what comes now; what was cancelled before it ran must end."""
+        if trio.current_effective_deadline() > -math.inf:
+            self._scope.shield = self._needed
 
     def end(self) -> None:
         """Let a cancellation reach it."""
         self._needed = self._scope.shield = False
+
+
+class _Started:
+    """Passes on that a task has started, and lets it outlast its surroundings from then on."""
+
+    def __init__(self, status: "trio.TaskStatus[Any]", task: _Outlasting) -> None:
+        self._status = status
+        self._task = task
+
+    def started(self, value: Any = None) -> None:
+        self._status.started(value)
+        self._task.started()
 
 
 async def _name_stuck(host: SessionHost) -> None:
@@ -238,8 +259,27 @@ async def _name_stuck(host: SessionHost) -> None:
         logger.warning("the host waits for handlers that do not end: %s", "; ".join(host.stuck()))
 
 
-def _is_only_cancelled(error: BaseException) -> bool:
-    if isinstance(error, BaseExceptionGroup):
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        return all(_is_only_cancelled(one) for one in group.exceptions)
-    return isinstance(error, trio.Cancelled)
+def _checked_journal(journal: Any) -> Journal | None:
+    if journal is None:
+        return None
+    if isinstance(journal, str):
+        return journal_from_url(journal)
+    if not all(
+        callable(getattr(journal, name, None)) for name in ("create", "open", "read", "list", "delete")
+    ):
+        raise InvalidConfiguration(f"journal is a URL or a Journal, not {journal!r:.80}")
+    kept: Journal = journal
+    return kept
+
+
+def _check_arguments(registry: Any, session_options: Any, options: Any) -> None:
+    if registry is not None and not isinstance(registry, CollectorRegistry):
+        raise InvalidConfiguration(
+            f"registry is a CollectorRegistry of prometheus_client, not {registry!r:.80}"
+        )
+    if session_options is not None and not callable(session_options):
+        raise InvalidConfiguration(
+            f"session_options is an async function of (session id, metadata), not {session_options!r:.80}"
+        )
+    if options is not None and not isinstance(options, HostOptions):
+        raise InvalidConfiguration(f"options are HostOptions, not {options!r:.80}")

@@ -70,3 +70,25 @@ def named(instance: object, attribute: "attrs.Attribute[Any]", value: object) ->
         raise InvalidConfiguration(
             f"{type(instance).__name__}.{attribute.name} is {value!r}: give a text that is not blank"
         )
+
+
+LONGEST_ID = 128
+"""Characters of a session id that a host chooses: enough for any key, short enough for a log line."""
+
+
+def require_text(name: str, value: Any) -> str:
+    """Return *value*, or raise `InvalidConfiguration` unless it is a text."""
+    if not isinstance(value, str):
+        raise InvalidConfiguration(f"{name} is a text, not {value!r:.80}")
+    return value
+
+
+def require_session_id(session_id: Any) -> str:
+    """Return *session_id*, or raise `InvalidConfiguration` unless it can be the id of a new session."""
+    if not isinstance(session_id, str) or not session_id or len(session_id) > LONGEST_ID:
+        raise InvalidConfiguration(
+            f"a session id is a text of 1 to {LONGEST_ID} characters, not {session_id!r:.80}"
+        )
+    if not session_id.isprintable():
+        raise InvalidConfiguration(f"a session id holds printable characters only, not {session_id!r:.80}")
+    return session_id

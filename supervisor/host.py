@@ -6,7 +6,7 @@ import uuid
 from collections import Counter
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from functools import partial
-from typing import Any, TypeVar, TypeVarTuple
+from typing import TypeVar, TypeVarTuple
 
 import attrs
 import trio
@@ -32,6 +32,7 @@ from exeunt.actors.turn import aborts, birth, recovery
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Waiter
 from exeunt.supervisor.admission import Admission
+from exeunt.supervisor.checks import require_session_id, require_text, require_whole_number
 from exeunt.supervisor.clock import HostClock
 from exeunt.supervisor.journal import Journal, SessionMetadata, fork_log
 from exeunt.supervisor.options import HostOptions
@@ -54,9 +55,6 @@ OptionsResolver = Callable[[str, SessionMetadata], Awaitable[SessionOptions]]
 
 LIST_AT_ONCE = 1000
 """Sessions that a listing asks the journal for at once."""
-
-LONGEST_ID = 128
-"""Characters of a session id that a host chooses: enough for any key, short enough for a log line."""
 
 
 class HostCore:
@@ -113,7 +111,7 @@ class HostCore:
     async def open_session(self, options: SessionOptions, session_id: str | None = None) -> Session:
         """Make a session. Raises `SessionExists`, `InvalidConfiguration`, `SessionClosed` when the host ends."""
         self._check_open()
-        chosen = str(uuid.uuid4()) if session_id is None else _checked_id(session_id)
+        chosen = str(uuid.uuid4()) if session_id is None else require_session_id(session_id)
         if chosen in self._actors:
             raise SessionExists(f"session {chosen!r} exists already", session_id=chosen)
         log = await self.journal.create(chosen)
@@ -135,7 +133,7 @@ class HostCore:
         Raises `SessionNotFound`, `SessionNotConfigured`, `SessionOwnedElsewhere`, `JournalError`.
         """
         self._check_open()
-        await self.wait_taken_up(session_id)
+        await self.wait_taken_up(require_text("a session id", session_id))
         actor = self._actors.get(session_id)
         if actor is not None and actor.status == "stopping":
             waiter = Waiter()
@@ -234,7 +232,7 @@ class HostCore:
 
     def get_session(self, session_id: str) -> Session:
         """Return a session that is in memory. Raises `SessionNotFound`; makes nothing."""
-        actor = self._actors.get(session_id)
+        actor = self._actors.get(require_text("a session id", session_id))
         if actor is None:
             raise SessionNotFound(
                 f"no session with the id {session_id!r} is in memory; host.resume_session() takes up a stored one",
@@ -252,7 +250,7 @@ class HostCore:
         Raises `InvalidConfiguration`, `SessionClosed` when the host ends.
         """
         self._check_open()
-        return RemoteSession(_checked_id(session_id), transport, self, answer_timeout=answer_timeout)
+        return RemoteSession(require_session_id(session_id), transport, self, answer_timeout=answer_timeout)
 
     async def list_sessions(
         self, *, tenant: str | None = None, limit: int | None = None
@@ -260,7 +258,12 @@ class HostCore:
         """Return what is stored, the session used last first; of one tenant, if asked; at most *limit*.
 
         Wakes nobody. For very many sessions go through `host.journal.list()`, page by page.
+        Raises `InvalidConfiguration`, `JournalError`.
         """
+        if tenant is not None:
+            require_text("tenant", tenant)
+        if limit is not None:
+            require_whole_number("limit", limit, least=1)
         found: list[SessionMetadata] = []
         page: str | None = None
         while True:
@@ -281,7 +284,8 @@ class HostCore:
     ) -> Session:
         """Make a session of the beginning of another's log. See `SessionHost.fork_session`."""
         self._check_open()
-        chosen = str(uuid.uuid4()) if new_session_id is None else _checked_id(new_session_id)
+        require_text("a session id", session_id)
+        chosen = str(uuid.uuid4()) if new_session_id is None else require_session_id(new_session_id)
         seq = at if isinstance(at, int) or at is None else await self._number_of(session_id, at)
         known = options or self._known_options(session_id) or await self.resolve(session_id)
         await fork_log(self.journal, session_id, chosen, seq)
@@ -336,7 +340,7 @@ class HostCore:
 
         Raises `SessionNotFound`.
         """
-        await self.wait_taken_up(session_id)
+        await self.wait_taken_up(require_text("a session id", session_id))
         actor = self._actors.get(session_id)
         if actor is None:
             await self._forget(session_id)
@@ -480,13 +484,3 @@ class HostCore:
     def stuck(self) -> list[str]:
         """Name the handlers that have not come back after their outcome was decided."""
         return sorted(f"{getattr(a, 'name', type(a).__name__)} of session {a.actor.id}" for a in self.fenced)
-
-
-def _checked_id(session_id: Any) -> str:
-    if not isinstance(session_id, str) or not session_id or len(session_id) > LONGEST_ID:
-        raise InvalidConfiguration(
-            f"a session id is a text of 1 to {LONGEST_ID} characters, not {session_id!r:.80}"
-        )
-    if not session_id.isprintable():
-        raise InvalidConfiguration(f"a session id holds printable characters only, not {session_id!r:.80}")
-    return session_id

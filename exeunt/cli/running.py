@@ -2,10 +2,11 @@
 
 import gc
 from collections.abc import Awaitable, Callable
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import typer
 
+from exeunt.groups import lone
 from exeunt.tuning import GC_THRESHOLDS
 
 
@@ -19,15 +20,3 @@ def run(command: Callable[..., Awaitable[int]], *arguments: Any) -> NoReturn:
     except BaseExceptionGroup as group:
         raise lone(group) from None
     raise typer.Exit(status)
-
-
-def lone(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the one error of *group*, or the group if it has several."""
-    if len(group.exceptions) != 1:
-        return group
-    error = group.exceptions[0]
-    return (
-        lone(cast("BaseExceptionGroup[BaseException]", error))
-        if isinstance(error, BaseExceptionGroup)
-        else error
-    )

@@ -1,6 +1,6 @@
 """Questions to the user: who may ask, who answers, and how long that takes."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import trio
@@ -286,7 +286,7 @@ async def test_a_question_that_nobody_could_be_asked_is_refused(
 async def test_options_are_checked_when_the_session_is_made() -> None:
     async with checked_host() as host:
         with pytest.raises(InvalidConfiguration, match="on_user_input_request"):
-            await host.create_session(model=ScriptedModel([]), on_user_input_request="yes")
+            await host.create_session(model=ScriptedModel([]), on_user_input_request=cast("Any", "yes"))
         with pytest.raises(InvalidConfiguration, match="user_input"):
             await host.create_session(model=ScriptedModel([]), waits={"user_input": -1})
         for seconds in (0, -1, float("inf"), True, "5"):

@@ -5,6 +5,7 @@ import json
 import socket
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import pytest
@@ -86,8 +87,8 @@ def test_a_user_who_goes_away_ends_the_turn(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_a_host_without_room_is_a_503(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fastapi_service, "MODEL", ScriptedModel([hang()]))
-    small = HostOptions(running_turns=1, waiting_turns=0)
-    monkeypatch.setattr(fastapi_service, "open_host", lambda **keywords: open_host(options=small, **keywords))
+    small = partial(open_host, options=HostOptions(running_turns=1, waiting_turns=0))
+    monkeypatch.setattr(fastapi_service, "open_host", small)
 
     async def scene(port: int, host: SessionHost) -> None:
         async with user_of(port) as (one, first), user_of(port) as (two, second):

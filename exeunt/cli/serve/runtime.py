@@ -45,7 +45,7 @@ def main() -> NoReturn:
     import trio
 
     from exeunt.actors.errors import ExeuntError
-    from exeunt.cli.running import lone
+    from exeunt.groups import lone
     from exeunt.cli.serve import provider, serving
     from exeunt.wire.options import WireOptions
 

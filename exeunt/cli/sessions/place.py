@@ -10,7 +10,7 @@ from urllib.parse import quote, unquote
 import trio
 
 from exeunt import InvalidConfiguration, JournalError
-from exeunt.cli.running import lone
+from exeunt.groups import lone
 from exeunt.stores import journal_from_url
 from exeunt.supervisor.journal.durable import DurableJournal
 

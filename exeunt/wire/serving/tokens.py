@@ -45,4 +45,4 @@ class WithToken:
         stream = (await self._client(request)).stream(request)
         async with aclosing(cast("AsyncGenerator[ModelDelta | ModelResponse]", stream)) as pieces:
             async for piece in pieces:
-                yield piece
+                yield piece  # noqa: ASYNC119 - its reader closes it: `actors/activities/model_call.py`

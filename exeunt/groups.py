@@ -1,0 +1,23 @@
+"""Exception groups, as nurseries raise them, and what is in them."""
+
+from typing import cast
+
+import trio
+
+
+def lone(error: BaseException) -> BaseException:
+    """Return what a group holds if that is one error, however deep; any other error as it is."""
+    while isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        if len(group.exceptions) != 1:
+            break
+        error = group.exceptions[0]
+    return error
+
+
+def is_only_cancelled(error: BaseException) -> bool:
+    """Say whether *error* is a cancellation, or a group of nothing else."""
+    if isinstance(error, BaseExceptionGroup):
+        group = cast("BaseExceptionGroup[BaseException]", error)
+        return all(is_only_cancelled(one) for one in group.exceptions)
+    return isinstance(error, trio.Cancelled)
