@@ -68,8 +68,8 @@ release-notes: $(VENV)/.dev ## Show what the next release would say
 clean: ## Remove what builds and tests left behind
 	@rm -rf build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage* htmlcov
 
-distclean: clean ## Remove the environment too
-	@rm -rf $(VENV)
+distclean: clean ## Remove the environment too, and what tests have fetched
+	@rm -rf $(VENV) .cache
 
 $(VENV)/.runtime: pyproject.toml
 	@{ $(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))'; } 2>/dev/null || { \

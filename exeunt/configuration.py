@@ -159,7 +159,8 @@ def _tool_set(tools: Tools) -> ToolSet:
     if isinstance(tools, ToolSet):
         return tools
     if isinstance(tools, (str, Tool)) or not isinstance(tools, Iterable):
-        raise InvalidConfiguration(f"tools is a list of tools, not {tools!r:.80}")
+        what = f"the tool {tools.name!r} alone" if isinstance(tools, Tool) else f"{tools!r:.80}"
+        raise InvalidConfiguration(f"tools must be a list of tools, or a ToolSet, not {what}")
     return _shared_tool_set(tuple(tools))
 
 

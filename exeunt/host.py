@@ -253,10 +253,21 @@ class _Started:
         self._task.started()
 
 
+OWN_TASK = "exeunt "
+"""How the names of the host's own tasks begin: what they wait for is a handler, and named as that."""
+
+
 async def _name_stuck(host: SessionHost) -> None:
     while True:
         await trio.sleep(STUCK_REPORT_EVERY)
-        logger.warning("the host waits for handlers that do not end: %s", "; ".join(host.stuck()))
+        logger.warning("the host waits for what does not end: %s", "; ".join(_waited_for(host)))
+
+
+def _waited_for(host: SessionHost) -> list[str]:
+    """Name the handlers, and the tasks of the embedder in the host's nursery."""
+    tasks = [task.name for task in host.nursery.child_tasks]
+    others = sorted(f"{name} in host.nursery" for name in tasks if not name.startswith(OWN_TASK))
+    return [*host.stuck(), *others] or tasks
 
 
 def _checked_journal(journal: Any) -> Journal | None:

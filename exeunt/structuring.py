@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, TypeVar
 
+import attrs
 import cattrs
 import cattrs.v
 
@@ -33,7 +34,15 @@ def _said(error: BaseException, kind: type | None) -> str:
     """Our own checks say what is wrong; the rest is said by cattrs."""
     if isinstance(error, ValueError) and error.args and not isinstance(error, cattrs.BaseValidationError):
         return str(error)
+    if isinstance(error, cattrs.ForbiddenExtraKeysError):
+        return (
+            f"unknown: {', '.join(sorted(error.extra_fields))}; there are {', '.join(_field_names(error.cl))}"
+        )
     return cattrs.v.format_exception(error, kind)
+
+
+def _field_names(cl: type) -> list[str]:
+    return [field.name for field in attrs.fields(cl)]
 
 
 def structured(name: str, value: T | Mapping[str, Any] | None, kind: type[T], default: T) -> T:

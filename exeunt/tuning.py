@@ -3,8 +3,9 @@
 import gc
 
 GC_THRESHOLDS = (50_000, 20, 10)
-"""A turn leaves no cyclic garbage, so collections only cost: with the default thresholds, half of the CPU of 10,000
-turns at once; with these a sixth, and the longest pause falls from 340 to 126 ms."""
+"""A turn leaves no cyclic garbage, so collections only cost: with the default thresholds nearly half of the time of
+10,000 turns at once, with these a sixth or less, and the longest pause is a fifth. `python -m loadtests.bench gc`
+measures it; README.md has the figures."""
 
 
 def tune_garbage_collector() -> tuple[int, int, int]:

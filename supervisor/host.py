@@ -27,6 +27,7 @@ from exeunt.actors.ports import Observer
 from exeunt.actors.session import PendingRequest, RemoteSession, Session, SessionTransport
 from exeunt.actors.session.pending import pending_in
 from exeunt.actors.session.remote import ANSWER_TIMEOUT
+from exeunt.actors.session.waiting import HOST_ENDED
 from exeunt.actors.timers import Timers
 from exeunt.actors.turn import aborts, birth, recovery
 from exeunt.actors.turn.actor import SessionActor
@@ -113,7 +114,9 @@ class HostCore:
         self._check_open()
         chosen = str(uuid.uuid4()) if session_id is None else require_session_id(session_id)
         if chosen in self._actors:
-            raise SessionExists(f"session {chosen!r} exists already", session_id=chosen)
+            raise SessionExists(
+                f"session {chosen!r} exists already: resume it, or delete it first", session_id=chosen
+            )
         log = await self.journal.create(chosen)
         actor = SessionActor(chosen, options, self, log)
         log.watch(partial(recovery.lose, actor))
@@ -470,7 +473,7 @@ class HostCore:
             for actor in list(self._actors.values()):
                 waiter = Waiter()
                 waiters.append(waiter)
-                actor.put(aborts.stop, "host", waiter)
+                actor.put(aborts.stop, HOST_ENDED, waiter)
                 if actor.restart is not None:
                     # There is no time for its back-off.
                     actor.restart.expire()

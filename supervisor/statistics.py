@@ -20,7 +20,7 @@ class HostStatistics:
     mailbox_depth: int
     """Accepted messages that are not yet in a context, over all sessions."""
     mailbox_refused: int
-    """Messages refused with `MailboxFull` since the host began."""
+    """Messages refused with `MailboxFull` or `JournalUnavailable` since the host began."""
     tool_calls_in_flight: int
     """Tool calls between their start and their recorded outcome."""
     pending_requests: int
@@ -38,6 +38,8 @@ class HostStatistics:
     admission: Mapping[str, int]
     """Decisions about turns: `granted`, `queued`, `refused`."""
     turns: AdmissionStatistics
+    """Slots of turns, in all and by tenant, and what was decided about messages."""
     tools: SlotStatistics
+    """Slots of tool calls, in all and by tenant."""
     services: SupervisorStatistics
     """The host's own services."""

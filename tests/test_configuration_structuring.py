@@ -4,8 +4,14 @@ from typing import Any
 
 import pytest
 
-from exeunt import InvalidConfiguration, Limits, RetryPolicy, Waits, build_options
+from exeunt import InvalidConfiguration, Limits, RetryPolicy, Waits, build_options, tool
 from exeunt.testing import ScriptedModel
+
+
+@tool
+def look_up(topic: str) -> str:
+    """Look something up."""
+    return topic
 
 
 def build(**keywords: Any) -> Any:
@@ -34,7 +40,10 @@ def test_sessions_that_ask_for_nothing_share_the_defaults() -> None:
         ({"limits": {"steps": "3"}}, "'3' is no whole number @ limits.steps"),
         ({"limits": {"steps": True}}, "True is no whole number @ limits.steps"),
         ({"limits": {"steps": 0}}, "limit 'steps' must be a whole number of at least 1, not 0 @ limits"),
-        ({"limits": {"stepz": 3}}, "extra fields found (stepz) @ limits"),
+        ({"limits": {"stepz": 3}}, "unknown: stepz; there are steps, failed_batches, tokens @ limits"),
+        ({"waits": {"b": 1, "a": 2}}, "unknown: a, b; there are approval, "),
+        ({"tools": 3}, "tools must be a list of tools, or a ToolSet, not 3"),
+        ({"tools": look_up}, "tools must be a list of tools, or a ToolSet, not the tool 'look_up' alone"),
         ({"limits": 7}, "limits must be a mapping or a Limits, not 7"),
         ({"waits": {"hook": "x"}}, "'x' is no number @ waits.hook"),
         ({"waits": {"slot": -1}}, "slot must be a positive number of seconds, not -1.0"),

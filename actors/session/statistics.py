@@ -8,13 +8,16 @@ class SessionStatistics:
     """What a session is doing at one moment."""
 
     session_id: str
+    """The session's id."""
     tenant: str
+    """The tenant whose share of the host it uses; `""` for none in particular."""
     status: str
     """`live`, `passive`, `unconfigured`, `restarting`, `stopping`, `failed` or `closed`. What is said of a passive
     session is what it was when it left memory."""
     phase: str
     """`idle`, `waiting` (for a slot), `prompt_hooks`, `model`, `tools`, `host_call` or `session_end_hook`."""
     turn_id: str | None
+    """The turn that runs; `None` while none does."""
     generation: int
     """Clears so far."""
     messages: int
@@ -35,9 +38,13 @@ class SessionStatistics:
     mailbox_depth: int
     """Everything accepted that is not at work yet; the mailbox's bound counts these."""
     clear_staged: bool
+    """Whether a clear waits for the outcome of the call that owns it."""
     clears_in_a_row: int
+    """Turns up to now that did nothing but clear the context and took in no message; their bound is
+    `max_consecutive_clears`."""
     restarts: int
     """Restarts of the actor in this activation."""
     subscribers: int
+    """Callbacks and event streams that get its events."""
     pending_requests: int = 0
     """Approvals and questions to the user that nobody has answered."""

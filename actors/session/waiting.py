@@ -16,6 +16,7 @@ from exeunt.actors.errors import (
     WouldDeadlock,
 )
 from exeunt.actors.session.replies import Reply
+from exeunt.actors.turn.aborts import DELETED
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Waiter
 
@@ -110,13 +111,19 @@ def in_flight(actor: SessionActor) -> tuple[str, ...]:
     return () if batch is None else tuple(call.name for call in batch.calls if call.outcome is None)
 
 
+HOST_ENDED = "host"
+"""Why a session has stopped that was in memory when its host ended."""
+_AWAY = "was disconnected; take it up again with host.resume_session()"
+_END = {
+    HOST_ENDED: "has ended with its host; a host that has its journal can take it up again with resume_session()",
+    DELETED: "was deleted; make another with host.create_session()",
+}
+
+
 def refuse_status(actor: SessionActor) -> None:
     """Raise what says that the session takes nothing more, if that is so: `SessionClosed`, `SessionFailed`."""
     if actor.status in ("stopping", "closed"):
-        raise SessionClosed(
-            f"session {actor.id} was disconnected; take it up again with host.resume_session()",
-            session_id=actor.id,
-        )
+        raise SessionClosed(f"session {actor.id} {_END.get(actor.stop_reason, _AWAY)}", session_id=actor.id)
     if actor.status == "failed":
         raise SessionFailed(
             f"session {actor.id} crashed too often and takes no more messages", session_id=actor.id

@@ -11,7 +11,7 @@ from exeunt.cli import sessions_app
 from exeunt.cli.running import run
 
 MOST_SESSIONS = 100_000
-"""More than two cores can play in the time that the demo may take."""
+"""More than the memory of most machines holds together with their events, which the report is made of."""
 
 WRONG_USAGE = 2
 """The exit status that the library gives wrong options."""

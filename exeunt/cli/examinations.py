@@ -102,7 +102,7 @@ async def machine() -> list[Finding]:
         await _threads(),
         await _sockets(),
         *_files(),
-        _collector(),
+        collector(),
     ]
 
 
@@ -162,8 +162,9 @@ def _files() -> list[Finding]:
     return [Finding("here", "open files", "note", f"up to {limit:,}", hint)]
 
 
-def _collector() -> Finding:
-    best = f"gc.set_threshold({', '.join(f'{number:_}' for number in GC_THRESHOLDS)})"
+def collector() -> Finding:
+    """Look how rarely the garbage collector looks."""
+    best = "exeunt.tune_garbage_collector()"
     now = f"thresholds {gc.get_threshold()}"
     if gc.get_threshold() == GC_THRESHOLDS:
         return Finding("here", "collector", "ok", now, f"in yours: {best}")

@@ -1,20 +1,19 @@
 """How a command is run."""
 
-import gc
 from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn
 
 import typer
 
 from exeunt.groups import lone
-from exeunt.tuning import GC_THRESHOLDS
+from exeunt.tuning import tune_garbage_collector
 
 
 def run(command: Callable[..., Awaitable[int]], *arguments: Any) -> NoReturn:
     """Run *command* in trio; exit with the status that it returns. Raises what it raises, out of its groups."""
     import trio
 
-    gc.set_threshold(*GC_THRESHOLDS)
+    tune_garbage_collector()
     try:
         status = trio.run(command, *arguments)
     except BaseExceptionGroup as group:

@@ -4,8 +4,9 @@ It lives in loadtests/ and is linked into the package as `exeunt.demo`, so that 
 uses nothing but what any host program may use: `exeunt`, `exeunt.metrics` and `exeunt.testing`.
 
 Reading order: `acts` (what guests ask and what the model does then), `tools`, `director` (the model), `guests` (the
-people in front of the sessions), `tally` (what happened), `performance` (the run), `second_act` and `worker` (a process
-that is killed), `verdict` (were all promises kept), `screen` (how it looks), `stage` (all of it together).
+people in front of the sessions), `refusals` (what they do when there is no room), `tally` (what happened),
+`performance` (the run), `second_act` and `worker` (a process that is killed), `verdict` (were all promises kept),
+`screen` and `layout` (how it looks), `stage` (all of it together).
 """
 
 from exeunt.demo.stage import DemoOptions, run_demo

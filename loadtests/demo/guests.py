@@ -2,12 +2,14 @@
 
 import random
 from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal
 
 import attrs
 import trio
 
 from exeunt import NoToolCallInFlight, Session, TurnError
 from exeunt.demo.acts import LAST_ACT, PLAYED, SEED, STEERING, Act, Way
+from exeunt.demo.refusals import Refusals
 from exeunt.demo.tally import Timings
 
 ACTS_EACH = 6
@@ -35,6 +37,7 @@ class Guest:
     acts: Sequence[Act]
     chance: random.Random
     timings: Timings
+    refusals: Refusals
     act_ended: Callable[[], None]
     """Called after each act."""
 
@@ -49,7 +52,7 @@ class Guest:
     async def ask(self, act: Act) -> None:
         began = trio.current_time()
         try:
-            await self.session.send_and_wait(act.prompt, timeout=None)
+            await self.refusals.insist(lambda: self.session.send_and_wait(act.prompt, timeout=None))
         except TurnError:
             return
         self.timings.replies.append(trio.current_time() - began)
@@ -57,7 +60,7 @@ class Guest:
     async def ask_and_abort(self, act: Act) -> None:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.ask, act)
-            await self.session.send(act.prompt)  # queued behind it, and dropped with it
+            await self._send(act.prompt)  # queued behind it, and dropped with it
             await trio.sleep(self.chance.uniform(*PATIENCE))
             await self.session.abort()
 
@@ -65,16 +68,16 @@ class Guest:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.ask, act)
             await trio.sleep(self.chance.uniform(*PATIENCE))
-            await self.session.send(STEERING, mode="immediate")
+            await self._send(STEERING, mode="immediate")
 
     async def ask_at_once(self, act: Act) -> None:
-        await self.session.send(act.prompt)
-        await self.session.send(act.prompt)
+        await self._send(act.prompt)
+        await self._send(act.prompt)
         await self.ask(act)
 
     async def have_it_cleared(self, act: Act) -> None:
         try:
-            await self.session.call_tool("clear_context", {"prompt": SEED})
+            await self.refusals.insist(lambda: self.session.call_tool("clear_context", {"prompt": SEED}))
         except TurnError:
             return
 
@@ -83,6 +86,9 @@ class Guest:
             await self.session.history.clear_context(SEED)
         except NoToolCallInFlight:
             return
+
+    async def _send(self, prompt: str, mode: Literal["enqueue", "immediate"] = "enqueue") -> None:
+        await self.refusals.insist(lambda: self.session.send(prompt, mode))
 
 
 _WAYS: dict[Way, Callable[[Guest, Act], Awaitable[None]]] = {

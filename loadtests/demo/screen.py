@@ -10,13 +10,14 @@ from rich.table import Table
 from rich.text import Text
 
 from exeunt import Outcome, TurnEndReason
+from exeunt.demo.layout import GAPS, Fitting, below, beside, flow
 from exeunt.demo.performance import Performance
 from exeunt.demo.second_act import SecondAct
 from exeunt.demo.tally import Tally, percentile
 from exeunt.demo.verdict import Promise
 
 LATEST = 2_000
-"""Replies that the live view's percentiles are made of: the last few seconds."""
+"""Replies that the live view's percentiles are made of: the last few seconds. The report's are of all replies."""
 COUNT_WIDTH = 6
 """Columns of a count: 99,999. So the tables stand still while they count."""
 GOOD, BAD = "green", "bold red"
@@ -32,17 +33,28 @@ def live_view(performance: Performance, address: str) -> RenderableType:
     head.add_row(Text("Exeunt: a demo", "bold"), Text(f"{performance.seconds:.1f} s", "bold"))
     replies = sorted(performance.timings.replies[-LATEST:])
     waits = f"p50 {percentile(replies, 0.5):.2f} s, p99 {percentile(replies, 0.99):.2f} s" if replies else ""
+    if len(performance.timings.replies) > LATEST:
+        waits += f" of the last {LATEST:,}"
     body = Table.grid(padding=(0, 2, 0, 0))
-    body.add_column(style="bold cyan")
-    body.add_column(justify="right")
-    body.add_column(overflow="ellipsis", no_wrap=True)
-    body.add_row("sessions", f"{there:,}", f"{busy:,} at work, {there - busy:,} at rest")
-    body.add_row("replies", f"{len(performance.timings.replies):,}", waits)
-    body.add_row("events", f"{tally.shown:,}", f"{tally.shown / seconds:,.0f} a second")
-    body.add_row("restarts", f"{tally.restarts:,}", performance.news[-1] if performance.news else "")
+    body.add_column(style="bold cyan", no_wrap=True)
+    body.add_column(justify="right", no_wrap=True)
+    body.add_column()
+    news = performance.news[-1] if performance.news else ""
+    for name, count, remark in (
+        ("sessions", there, f"{busy:,} at work, {there - busy:,} at rest"),
+        ("replies", len(performance.timings.replies), waits),
+        ("events", tally.shown, f"{tally.shown / seconds:,.0f} a second"),
+        ("restarts", tally.restarts, news),
+    ):
+        # Only the remark may be cut. Of columns that must not wrap, all are.
+        body.add_row(name, f"{count:,}", Text(remark, no_wrap=True, overflow="ellipsis"))
     foot = Text(f"metrics at {address}   Ctrl-C ends it", "dim")
     bar = ProgressBar(total=performance.acts, completed=performance.acts_done)
-    return Padding(Group(head, bar, Text(), _all_counts(tally), Text(), body, Text(), foot), (1, 1, 0, 1))
+    counts = _all_counts(tally)
+    # What a narrow terminal cuts off at its lower edge shall be counts.
+    wide = (below(beside(*counts, gap=gap), body, foot) for gap in GAPS)
+    view = Fitting(*wide, below(body, foot, flow(counts)))
+    return Padding(Group(head, bar, Text(), view), (1, 1, 0, 1))
 
 
 def progress_line(performance: Performance) -> str:
@@ -61,11 +73,13 @@ def print_report(
     promises: Sequence[Promise],
     second_act: SecondAct | None = None,
 ) -> None:
-    """Print the tables of the end; 80 columns hold them."""
-    below = Table.grid(padding=(0, 3, 0, 0))
-    below.add_row(Group(_times(performance), Text(), _actors(performance)), _messages(performance))
+    """Print the tables of the end; 80 columns hold them beside each other, fewer stack them."""
+    times = below(_times(performance), _actors(performance))
     console.print()
-    parts: list[RenderableType] = [_all_counts(performance.tally), below]
+    parts: list[RenderableType] = [
+        flow(_all_counts(performance.tally)),
+        flow([times, _messages(performance)]),
+    ]
     if second_act is not None:
         parts.append(_second_act(second_act))
     for part in (*parts, _promises(promises)):
@@ -75,13 +89,13 @@ def print_report(
 def _table(*columns: str) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold cyan")
     for position, column in enumerate(columns):
-        table.add_column(column, justify="right" if position else "left", no_wrap=True)
+        # Where it is too narrow for both, the name is broken, not the number.
+        table.add_column(column, justify="right" if position else "left", no_wrap=position > 0)
     return table
 
 
-def _all_counts(tally: Tally) -> Table:
-    counts = Table.grid(padding=(0, 3, 0, 0))
-    counts.add_row(
+def _all_counts(tally: Tally) -> list[Table]:
+    return [
         _counts(
             "turns by reason",
             ((reason, tally.turns[reason]) for reason in TurnEndReason),
@@ -91,8 +105,7 @@ def _all_counts(tally: Tally) -> Table:
             "calls by outcome", ((outcome, tally.calls[outcome]) for outcome in Outcome), tally.calls.total()
         ),
         _counts("clears by outcome", _clears(tally.clears), tally.clears.total()),
-    )
-    return counts
+    ]
 
 
 def _counts(title: str, counts: Iterable[tuple[str, int]], total: int) -> Table:
@@ -135,14 +148,25 @@ def _messages(performance: Performance) -> Table:
         table.add_row("still under way", f"{tally.open:,}")
     table.add_row(Text("lost", "bold"), Text(f"{lost:,}", BAD if lost else f"bold {GOOD}"))
     table.add_row(Text("of these steered", "dim"), Text(f"{tally.steered:,}", "dim"))
+    if performance.refusals.count:
+        table.add_row(Text("refused, resent", "dim"), Text(f"{performance.refusals.count:,}", "dim"))
     return table
 
 
-def _second_act(act: SecondAct) -> Table:
-    table = _table("second act", "acknowledged", "calls cut off", "lost messages", "run twice")
+def _second_act(act: SecondAct) -> RenderableType:
     bad = [Text(f"{count:,}", BAD if count else f"bold {GOOD}") for count in (act.lost, act.twice)]
-    table.add_row("killed, then resumed", f"{act.acknowledged:,}", f"{act.cut_off:,}", *bad)
-    return table
+    counts = {
+        "acknowledged": Text(f"{act.acknowledged:,}"),
+        "calls cut off": Text(f"{act.cut_off:,}"),
+        "lost messages": bad[0],
+        "run twice": bad[1],
+    }
+    wide = _table("second act", *counts)
+    wide.add_row("killed, then resumed", *counts.values())
+    narrow = _table("second act", "")
+    for name, count in counts.items():
+        narrow.add_row(name, count)
+    return Fitting(wide, narrow)
 
 
 def _promises(promises: Sequence[Promise]) -> Table:
@@ -163,4 +187,6 @@ def _clears(counts: Counter[str]) -> Iterable[tuple[str, int]]:
 
 
 def _seconds(value: float) -> str:
-    return f"{value:.2f} s" if value >= 1 else f"{value * 1000:.1f} ms"
+    if value < 1:
+        return f"{value * 1000:.1f} ms"
+    return f"{value:.2f} s" if value < 100 else f"{value:.1f} s"

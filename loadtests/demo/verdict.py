@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable
 import attrs
 
 from exeunt import InvariantViolation
-from exeunt.demo.performance import LONGEST_RUN, Performance
+from exeunt.demo.performance import Performance
+from exeunt.demo.refusals import PATIENCE
 from exeunt.demo.second_act import SecondAct
 from exeunt.testing.checked_host import check_live_state, check_metrics
 
@@ -31,6 +32,8 @@ async def judge(
     With *stopped*, somebody ended the run: what was under way then counts as kept.
     """
     tally, host = performance.tally, performance.host
+    # Guests who have left because they were refused have left their turns behind.
+    stopped = stopped or performance.refused is not None
     failed = host.statistics().sessions.get("failed", 0)
     restarts, crashes = tally.restarts, performance.injected
     promises = [
@@ -60,8 +63,11 @@ async def judge(
                 second_act.details,
             )
         )
-    if not performance.complete and not stopped:
-        promises.insert(0, Promise(f"all guests left within {LONGEST_RUN:g} s", kept=False))
+    if performance.refused is not None:
+        text = f"no message was refused for {PATIENCE:g} s"
+        promises.insert(0, Promise(text, kept=False, details=str(performance.refused)))
+    elif not performance.complete and not stopped:
+        promises.insert(0, Promise(f"all guests left within {performance.longest:g} s", kept=False))
     return promises
 
 

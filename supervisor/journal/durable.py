@@ -45,6 +45,7 @@ class JournalStatistics:
     """A look at a durable journal."""
 
     store: str
+    """Which database it is, without a password."""
     available: bool
     """Whether the last write succeeded."""
     pending_events: int
@@ -52,7 +53,9 @@ class JournalStatistics:
     bound: int
     """With more pending than this, messages are refused and turns wait before their next step."""
     commits: int
+    """Transactions that have written events. One holds those of many sessions."""
     written_events: int
+    """Events that they have written."""
     failures: int
     """Attempts to write that found the database unavailable."""
     truncated_bytes: int
@@ -212,7 +215,9 @@ class DurableJournal:
         """
         self._check_room()
         if session_id in self._new:
-            raise SessionExists(f"session {session_id!r} exists already", session_id=session_id)
+            raise SessionExists(
+                f"session {session_id!r} exists already: resume it, or delete it first", session_id=session_id
+            )
         log = self._new[session_id] = DurableLog(self, session_id, 0)
         try:
             if await self._find(session_id) is not None:
@@ -305,7 +310,7 @@ class DurableJournal:
         Raises `InvalidConfiguration`, `JournalError`.
         """
         if limit < 1:
-            raise InvalidConfiguration(f"a page has one session or more, not {limit}")
+            raise InvalidConfiguration(f"limit must be at least 1 session a page, not {limit}")
         found, following = await trio.to_thread.run_sync(
             self._store.list, tenant, limit, page, limiter=self._readers
         )

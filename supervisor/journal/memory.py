@@ -115,7 +115,7 @@ class MemoryJournal:
     async def list(self, *, tenant: str | None = None, limit: int = 100, page: str | None = None) -> Page:
         """Return a part of what is stored, the session that was used last first."""
         if limit < 1:
-            raise InvalidConfiguration(f"a page has one session or more, not {limit}")
+            raise InvalidConfiguration(f"limit must be at least 1 session a page, not {limit}")
         await trio.lowlevel.checkpoint()
         found = [self._metadata(key, log) for key, log in self._logs.items() if log.events]
         wanted = [item for item in found if tenant is None or item.tenant == tenant]
@@ -147,7 +147,9 @@ class MemoryStatistics:
     """A look at a journal in memory."""
 
     sessions: int
+    """Sessions that are stored."""
     events: int
+    """Events of all of them."""
 
 
 def _place(item: SessionMetadata) -> tuple[float, str]:

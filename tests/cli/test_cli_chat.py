@@ -286,6 +286,22 @@ async def test_a_line_that_is_typed_during_an_answer_is_taken_in_after_it() -> N
 
 
 @needs_terminals
+async def test_a_line_that_ctrl_c_keeps_from_the_model_is_named() -> None:
+    async with open_http_double(endless("Once ")) as double, at_a_terminal(*at(double)) as terminal:
+        await greeted(terminal)
+        await terminal.type("tell me\n")
+        await terminal.expect("Once")
+        await terminal.type("of a bear\n/help\n")
+        await terminal.expect("during an answer there is only /abort")  # so the line before it is accepted
+        await terminal.type("\x03")
+        await terminal.expect("not taken in, aborted: of a bear")
+        await terminal.expect("> ")
+        await terminal.type("/quit\n")
+        assert await terminal.ended() == 0
+    assert len(double.requests) == 1
+
+
+@needs_terminals
 async def test_during_an_answer_abort_ends_it_and_other_commands_wait() -> None:
     async with (
         open_http_double(endless("Once "), answer("And you?")) as double,
@@ -414,5 +430,5 @@ async def test_a_terminal_shows_what_was_said_before_and_how_to_come_back(tmp_pa
             await terminal.expect("assistant  one")
             await terminal.expect("> ")
             await terminal.type("/quit\n")
-            await terminal.expect(f"exeunt chat --resume {session['session_id']}")
+            await terminal.expect("Kept. To go on:")
             assert await terminal.ended() == 0

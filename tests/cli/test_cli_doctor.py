@@ -1,5 +1,6 @@
 """`exeunt doctor`."""
 
+import gc
 import json
 import sys
 from importlib.metadata import PackageNotFoundError
@@ -7,6 +8,7 @@ from importlib.metadata import PackageNotFoundError
 import pytest
 import trio
 
+import exeunt
 from exeunt.cli import doctor, examinations, self_test
 from exeunt.testing.replies import Say, say
 from tests.cli.programs import run
@@ -72,6 +74,19 @@ def test_an_extra_that_is_missing_comes_with_the_command_that_installs_it(
     monkeypatch.setattr(examinations, "version", missing)
     openai = examinations.extras()[0]
     assert (openai.state, openai.hint) == ("missing", 'pip install "exeunt[openai]"')
+
+
+def test_the_thresholds_of_the_collector_come_with_the_call_that_sets_them() -> None:
+    before = gc.get_threshold()
+    try:
+        gc.set_threshold(700, 10, 10)
+        finding = examinations.collector()
+        assert (finding.state, finding.hint) == ("note", "exeunt.tune_garbage_collector()")
+        exeunt.tune_garbage_collector()
+        finding = examinations.collector()
+        assert (finding.state, finding.hint) == ("ok", "in yours: exeunt.tune_garbage_collector()")
+    finally:
+        gc.set_threshold(*before)
 
 
 async def test_the_self_test_names_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:

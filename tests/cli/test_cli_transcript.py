@@ -28,6 +28,18 @@ def turn_end(reason: str) -> events.Event:
     return events.TurnEnd(ORIGIN, 1, 0.0, "turn", TurnEndReason(reason), 0, 1, 0.1)
 
 
+def accepted(message_id: str, prompt: str, mode: str) -> events.Event:
+    return events.MessageAccepted(ORIGIN, 1, 0.0, message_id, mode, prompt)
+
+
+def dropped(message_id: str) -> events.Event:
+    return events.MessageDropped(ORIGIN, 1, 0.0, message_id, "aborted")
+
+
+def entered(message_id: str, prompt: str) -> events.Event:
+    return events.UserMessage(ORIGIN, 1, 0.0, prompt, "turn", message_id)
+
+
 def shown(happened: Iterable[events.Event], *, live: bool = True) -> str:
     transcript = Transcript(live)
     return "".join(text for event in happened for _, text in transcript.take(event))
@@ -94,3 +106,13 @@ def test_a_line_is_one_line_of_at_most_its_length(text: str, longest: int) -> No
     assert len(line) <= longest
     assert len(line.splitlines()) <= 1
     assert printable(line) == line
+
+
+def test_a_line_that_was_typed_during_an_answer_and_not_taken_in_is_named() -> None:
+    steering = accepted("s", "and\nthe\x1b bear?", "immediate")
+    assert shown([delta("m", "Hel"), steering, dropped("s"), turn_end("aborted")]) == (
+        "Hel\nnot taken in, aborted: and the bear?\naborted\n"
+    )
+    # What was taken in is no more to be dropped; of a message that began a turn the end of the turn tells.
+    assert shown([steering, entered("s", "and the bear?"), dropped("s")]) == ""
+    assert shown([accepted("q", "hello", "enqueue"), dropped("q")]) == ""

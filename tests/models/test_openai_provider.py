@@ -52,6 +52,20 @@ def test_a_provider_that_cannot_work_is_refused(provider: Any, inside: bool) -> 
             model_from_provider("m", provider)
 
 
+@pytest.mark.parametrize(
+    ("base_url", "said"),
+    [
+        ("x", "base_url must begin with http:// or https://; it says neither"),
+        ("localhost:8080/v1", "base_url must begin with http:// or https://, not with localhost:"),
+        ("ftp://user:secret@x/v1", "base_url must begin with http:// or https://, not with ftp:"),
+    ],
+)
+def test_a_base_url_without_its_beginning_is_told_so_without_its_secrets(base_url: str, said: str) -> None:
+    with pytest.raises(InvalidConfiguration) as refused:
+        model_from_provider("m", {"type": "openai", "base_url": base_url})
+    assert str(refused.value) == said
+
+
 def test_a_model_can_be_made_outside_of_trio() -> None:
     one, two = (
         model_from_provider("m", {"type": "openai", "api_key": "k"}),

@@ -23,7 +23,8 @@ def test_no_file_is_longer_than_a_reader_can_hold() -> None:
 
 
 def test_no_file_names_a_path_of_one_machine() -> None:
-    top = [path for path in ROOT.iterdir() if path.is_file()]
+    # In a worktree of its own, `.git` is a file that says where the rest of it is.
+    top = [path for path in ROOT.iterdir() if path.is_file() and path.name != ".git"]
     paths = [*top, *files(*CODE, "docs", "newsfragments", ".ci")]
     found = [
         where(path, number, line.strip())
@@ -38,3 +39,11 @@ def test_no_file_names_a_path_of_one_machine() -> None:
 def test_the_search_for_machine_paths_finds_them_and_spares_urls() -> None:
     assert MACHINE_PATH.search("open('/{}/ada/log')".format("home"))
     assert not MACHINE_PATH.search("https://example.org/home/ada")
+
+
+def test_what_git_ignores_at_the_top_can_be_removed_by_make() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    removed = re.sub(r"\$\(VENV\)", ".venv", " ".join(re.findall(r"rm -rf (.*)", makefile))).split()
+    ignored = (ROOT / ".gitignore").read_text(encoding="utf-8").split("\n\n")[0].splitlines()
+    anywhere = {"__pycache__/", "node_modules/"}
+    assert [name for name in ignored if name not in anywhere and name.rstrip("/") not in removed] == []

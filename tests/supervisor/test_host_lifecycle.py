@@ -226,6 +226,20 @@ async def test_a_host_that_waits_for_a_stuck_handler_names_tool_and_session_ever
     assert not any(other.session_id in message for message in named)
 
 
+async def test_a_host_that_waits_for_a_task_of_its_embedder_names_the_task(
+    autojump_clock: object, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def reporting() -> None:
+        with trio.CancelScope(shield=True):
+            await trio.sleep(7)
+
+    async with open_host() as host:
+        host.nursery.start_soon(reporting, name="my report")
+    assert [record.message for record in caplog.records] == [
+        "the host waits for what does not end: my report in host.nursery"
+    ]
+
+
 async def test_a_host_without_sessions_ends_at_once(
     autojump_clock: object, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -346,6 +346,43 @@ async def test_what_cannot_be_an_id_is_refused(autojump_clock: object, session_i
         assert host.actors() == []
 
 
+async def test_an_id_that_is_taken_is_refused_with_what_to_do(autojump_clock: object) -> None:
+    async with checked_host() as host:
+        session = await open_session(host, ScriptedModel([]), session_id="one")
+        for _ in range(2):
+            with pytest.raises(SessionExists, match="exists already: resume it, or delete it first"):
+                await open_session(host, ScriptedModel([]), session_id="one")
+            await session.disconnect()
+
+
+async def test_a_handle_says_how_its_session_ended_and_what_is_left_to_do(autojump_clock: object) -> None:
+    async with checked_host() as host:
+        handles = [await open_session(host, ScriptedModel([]), session_id=name) for name in "abc"]
+        await handles[0].disconnect()
+        await host.delete_session("b")
+    said: list[str] = []
+    for handle in handles:
+        with pytest.raises(SessionClosed) as refused:
+            await handle.send("A")
+        said.append(str(refused.value))
+    assert said == [
+        "session a was disconnected; take it up again with host.resume_session()",
+        "session b was deleted; make another with host.create_session()",
+        "session c has ended with its host; a host that has its journal can take it up again with resume_session()",
+    ]
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+async def test_a_page_without_sessions_is_refused_by_the_name_of_the_option(
+    autojump_clock: object, limit: int
+) -> None:
+    async with checked_host() as host:
+        with pytest.raises(
+            InvalidConfiguration, match=f"limit must be at least 1 session a page, not {limit}"
+        ):
+            await host.list_sessions(limit=limit)
+
+
 # --- Deleting ------------------------------------------------------------------------------------------------
 
 

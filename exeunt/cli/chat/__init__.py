@@ -1,7 +1,8 @@
 """`exeunt chat`: a person, or a pipe, and one session.
 
 Reading order: `choice` (which model), `transcript` (from events to text), `screen` and `lines` (output and input,
-neither of which may hold up the loop), `commands` (what begins with a slash), `conversation` (all of it together).
+neither of which may hold up the loop), `commands` (what begins with a slash), `farewell` (how to come back),
+`conversation` (all of it together).
 """
 
 from exeunt.cli.chat.choice import WrongChoice, choose_model

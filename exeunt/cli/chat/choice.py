@@ -40,6 +40,8 @@ class ApiChoice:
     api_key: str | None = attrs.field(repr=False)
     key_variable: str | None
     """Where the key was found."""
+    api_key_env: str | None = None
+    """Where it had to be, as the options said."""
 
 
 ModelChoice = LocalChoice | ApiChoice
@@ -83,7 +85,9 @@ def choose_model(
     if api_key_env is not None and variable is None:
         raise WrongChoice(f"the variable {api_key_env} of --api-key-env is not set")
     key = None if variable is None else environment[variable]
-    return ApiChoice(base_url=base_url, model=model, api_key=key, key_variable=variable)
+    return ApiChoice(
+        base_url=base_url, model=model, api_key=key, key_variable=variable, api_key_env=api_key_env
+    )
 
 
 @asynccontextmanager

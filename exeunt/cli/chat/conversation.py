@@ -13,6 +13,7 @@ from exeunt.actors.events import Event, SessionIdle
 from exeunt.cli import INTERRUPTED
 from exeunt.cli.chat.choice import ModelChoice, open_model
 from exeunt.cli.chat.commands import HELP, context_text, events_text
+from exeunt.cli.chat.farewell import own_program, resume_command
 from exeunt.cli.chat.lines import PROMPT, Lines, PipedLines, TerminalLines, terminal_kept, unfinished_line
 from exeunt.cli.chat.screen import Screen
 from exeunt.cli.chat.transcript import Transcript
@@ -68,7 +69,14 @@ async def run_chat(
             async with session.events(buffer=EVENT_BUFFER) as stream:
                 status = await Conversation(session, stream, lines, screen).run()
             if interactive and kept != "memory:":
-                await screen.line(f"Kept: exeunt chat --resume {session.session_id}")
+                command = resume_command(
+                    choice,
+                    session.session_id,
+                    system_message=system_message,
+                    journal=journal,
+                    program=own_program(),
+                )
+                await screen.line(f"Kept. To go on:\n{command}")
             return status
 
 

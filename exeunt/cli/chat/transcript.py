@@ -39,6 +39,8 @@ class Transcript:
     """Whether answers are shown as they come. Else only whole ones are, and never a piece of one that broke off."""
     failed: bool = False
     """Whether a turn since the beginning got no answer."""
+    _steering: dict[str, str] = attrs.Factory(dict[str, str])
+    """What was typed during the answer and is not taken in yet, by message; the mailbox bounds it."""
     _message_id: str = ""
     _shown: str = ""
     _open_line: bool = False
@@ -92,6 +94,20 @@ class Transcript:
             self._open_line = False
             yield "answer", "\n"
 
+    def _accepted(self, event: events.MessageAccepted) -> Iterator[Piece]:
+        if event.mode == "immediate":
+            self._steering[event.message_id] = event.prompt
+        yield from ()
+
+    def _entered(self, event: events.UserMessage) -> Iterator[Piece]:
+        self._steering.pop(event.message_id or "", None)
+        yield from ()
+
+    def _dropped(self, event: events.MessageDropped) -> Iterator[Piece]:
+        prompt = self._steering.pop(event.message_id, None)
+        if prompt is not None:
+            yield from self.note(f"not taken in, {event.cause}: {one_line(prompt, MOST_ARGUMENTS)}")
+
     def _call(self, event: events.ToolExecutionStart) -> Iterator[Piece]:
         yield from self.note(f"{event.tool_name} {one_line(event.arguments_json, MOST_ARGUMENTS)}")
 
@@ -123,6 +139,9 @@ class Transcript:
         events.AssistantMessageDelta: _delta,
         events.AssistantReasoningDelta: _thought,
         events.AssistantMessage: _message,
+        events.MessageAccepted: _accepted,
+        events.UserMessage: _entered,
+        events.MessageDropped: _dropped,
         events.ToolExecutionStart: _call,
         events.ToolExecutionComplete: _result,
         events.ContextCleared: _cleared,

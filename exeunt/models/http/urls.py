@@ -55,7 +55,8 @@ def _split(url: str, what: str) -> tuple[SplitResult, Origin]:
     except ValueError as error:
         raise InvalidConfiguration(f"{what} is no URL: {error}") from None
     if parts.scheme not in _PORTS:
-        raise InvalidConfiguration(f"{what} must begin with http:// or https://, not {parts.scheme!r}")
+        begins = f", not with {parts.scheme}:" if parts.scheme else "; it says neither"
+        raise InvalidConfiguration(f"{what} must begin with http:// or https://{begins}")
     if not parts.hostname:
         raise InvalidConfiguration(f"{what} names no host")
     if port == 0:
