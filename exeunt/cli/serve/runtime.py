@@ -45,8 +45,8 @@ def main() -> NoReturn:
     import trio
 
     from exeunt.actors.errors import ExeuntError
-    from exeunt.groups import lone
     from exeunt.cli.serve import provider, serving
+    from exeunt.groups import lone
     from exeunt.wire.options import WireOptions
 
     gc.set_threshold(*GC_THRESHOLDS)

@@ -38,6 +38,13 @@ class SystemMessageConfig:
 
 
 @attrs.frozen(kw_only=True)
+class AzureOptions:
+    """What only Azure has."""
+
+    apiVersion: str | None = None
+
+
+@attrs.frozen(kw_only=True)
 class ProviderConfig:
     """Where the model of a session is."""
 
@@ -48,6 +55,7 @@ class ProviderConfig:
     bearerToken: str | None = None
     hasBearerTokenProvider: bool | None = None
     wireApi: str | None = None
+    azure: AzureOptions | None = None
     headers: dict[str, str] | None = None
     modelId: str | None = None
     wireModel: str | None = None
@@ -83,6 +91,15 @@ class CustomAgent:
     description: str | None = None
     prompt: str | None = None
     tools: list[str] | None = None
+    model: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class DefaultAgent:
+    """What the session is while no custom agent is chosen."""
+
+    excludedTools: list[str] | None = None
+    """Tools that only custom agents have."""
 
 
 @attrs.frozen(kw_only=True)
@@ -105,6 +122,7 @@ class SessionConfig:
     toolFilterPrecedence: str | None = None
     commands: list[CommandDeclaration] | None = None
     customAgents: list[CustomAgent] | None = None
+    defaultAgent: DefaultAgent | None = None
     agent: str | None = None
     """The custom agent that it begins as."""
     requestPermission: bool | None = None

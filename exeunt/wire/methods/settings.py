@@ -11,7 +11,7 @@ from exeunt.actors.permissions import PermissionRequest
 from exeunt.actors.session import PendingRequest
 from exeunt.wire.connection import Connection
 from exeunt.wire.messages import settings as se
-from exeunt.wire.messages.sessions import OneSession
+from exeunt.wire.messages.sessions import CustomAgent, OneSession
 from exeunt.wire.rpc import FAILED, RpcError
 from exeunt.wire.serving import opening
 from exeunt.wire.serving.served import Served
@@ -282,13 +282,16 @@ async def deselect_agent(connection: Connection, params: OneSession) -> None:
     served.notify("subagent.deselected", {})
 
 
-def _agent(agent: Any) -> dict[str, Any]:
-    return {
+def _agent(agent: CustomAgent) -> dict[str, Any]:
+    about = {
         "id": agent.name,
         "name": agent.name,
         "displayName": agent.displayName or agent.name,
         "description": agent.description or "",
     }
+    if agent.model is not None:
+        about["model"] = agent.model
+    return about
 
 
 # --- Permissions -------------------------------------------------------------------------------------------
