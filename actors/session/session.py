@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeVar, cast
 
@@ -88,12 +88,20 @@ class Session:
     def __repr__(self) -> str:
         return f"<Session {self._actor.id} {self._actor.status}>"
 
-    async def send(self, prompt: str, mode: Mode = "enqueue") -> str:
+    async def send(
+        self,
+        prompt: str,
+        mode: Mode = "enqueue",
+        *,
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
+    ) -> str:
         """Give the session a message; return its id once it is accepted and cannot be lost.
 
         `mode="enqueue"` waits for a turn of its own, first in first out. `mode="immediate"` joins the running turn
-        before its next request; when none runs, it is the same. An accepted message ends exactly once: with the
-        turn that takes it in, or with `message.dropped`.
+        before its next request; when none runs, it is the same. With *first* it goes before the messages that wait
+        already. *note* holds JSON values that are logged with the message and that nothing else depends on. An
+        accepted message ends exactly once: with the turn that takes it in, or with `message.dropped`.
 
         A session that has left memory comes back first, and takes what is sent meanwhile in the order of the calls.
 
@@ -102,17 +110,25 @@ class Session:
         Cancelled: the message is accepted or was never there.
         """
         actor = self._actor
+        noted = _checked_note(note)
         if actor.status in AWAY:
             check_message(prompt, mode)
-            act = partial(_put_message, prompt=prompt, mode=mode, waiter=None)
+            act = partial(_put_message, prompt=prompt, mode=mode, waiter=None, first=first, note=noted)
             message_id = await actor.host.deliver(actor.id, act)
             actor = self._actor
         else:
-            message_id = _put_message(actor, prompt, mode, None)
+            message_id = _put_message(actor, prompt, mode, None, first, noted)
         await _until_safe(actor)
         return message_id
 
-    def send_now(self, prompt: str, mode: Mode = "enqueue") -> str | None:
+    def send_now(
+        self,
+        prompt: str,
+        mode: Mode = "enqueue",
+        *,
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
+    ) -> str | None:
         """Give the session a message without waiting; return its id, or `None` where that takes waiting.
 
         It does where the session has left memory, or where an accepted message would not be safe at once: then
@@ -121,7 +137,7 @@ class Session:
         actor = self._actor
         if actor.status != "live" or (actor.options.durability != "relaxed" and actor.log.outlives_process):
             return None
-        return _put_message(actor, prompt, mode, None)
+        return _put_message(actor, prompt, mode, None, first, _checked_note(note))
 
     def pending_messages(self) -> tuple[Pending, ...]:
         """Return the accepted messages that no turn has taken in: those that steer first, then the queue, in order."""
@@ -144,6 +160,8 @@ class Session:
         timeout: float | None = 60.0,  # noqa: ASYNC109 - the Copilot SDK's name; the turn is not cancelled by it
         *,
         mode: Mode = "enqueue",
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
     ) -> Reply:
         """Give the session a message and wait for the reply; through clears, to the answer of the last seed.
 
@@ -155,16 +173,17 @@ class Session:
         """
         actor = self._actor
         seconds = checked_timeout(timeout)
+        noted = _checked_note(note)
         caller = refuse_deadlock(actor, "send_and_wait")
         if actor.status in AWAY:
             check_message(prompt, mode)
             began = actor.host.clock.now()
-            act = partial(_put_waiting, prompt=prompt, mode=mode, caller=caller)
+            act = partial(_put_waiting, prompt=prompt, mode=mode, caller=caller, first=first, note=noted)
             waiter, message_id = await _deliver_within(actor, act, seconds)
             if seconds is not None:
                 seconds = max(0.0, seconds - (actor.host.clock.now() - began))
         else:
-            waiter, message_id = _put_waiting(actor, prompt, mode, caller)
+            waiter, message_id = _put_waiting(actor, prompt, mode, caller, first, noted)
         return await waiter.reply(message_id, seconds)
 
     async def abort(
@@ -403,10 +422,15 @@ async def _put_anywhere(actor: SessionActor, handler: Callable[..., None], *argu
 
 
 def _put_waiting(
-    actor: SessionActor, prompt: Any, mode: Any, caller: Caller | None
+    actor: SessionActor,
+    prompt: Any,
+    mode: Any,
+    caller: Caller | None,
+    first: bool,
+    note: dict[str, Any] | None,
 ) -> tuple[ReplyWaiter, str]:
     waiter = ReplyWaiter(actor, caller)
-    return waiter, _put_message(actor, prompt, mode, waiter)
+    return waiter, _put_message(actor, prompt, mode, waiter, first, note)
 
 
 def _put_call(actor: SessionActor, call: host_calls.HostCall) -> None:
@@ -416,12 +440,19 @@ def _put_call(actor: SessionActor, call: host_calls.HostCall) -> None:
         actor.put(host_calls.accept, call)
 
 
-def _put_message(actor: SessionActor, prompt: Any, mode: Any, waiter: Waiter | None) -> str:
+def _put_message(
+    actor: SessionActor,
+    prompt: Any,
+    mode: Any,
+    waiter: Waiter | None,
+    first: bool = False,
+    note: dict[str, Any] | None = None,
+) -> str:
     check_message(prompt, mode)
     _check_open(actor)
     actor.host.turn_slots.offer(actor.options.tenant, session_id=actor.id)
     message_id = actor.new_id()
-    actor.put(turns.accept, message_id, prompt, mode, waiter)
+    actor.put(turns.accept, message_id, prompt, mode, waiter, first, note)
     return message_id
 
 
@@ -451,6 +482,17 @@ def check_message(prompt: Any, mode: Any) -> None:
         ) from error
     if mode not in ("enqueue", "immediate"):
         raise InvalidConfiguration(f"mode must be 'enqueue' or 'immediate', not {mode!r}")
+
+
+def _checked_note(note: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return a copy of a note that a journal can write. Raises `InvalidConfiguration`."""
+    if note is None:
+        return None
+    try:
+        copy: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(dict(note)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidConfiguration(f"a note holds JSON values only: {error}") from error
+    return copy
 
 
 def _check_open(actor: SessionActor) -> None:

@@ -1,6 +1,6 @@
 """The handle of a session, for asyncio tasks."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import exeunt.actors.session as trio_api
@@ -54,8 +54,15 @@ class Session:
         return repr(self._trio)
 
     @like(trio_api.Session.send)
-    async def send(self, prompt: str, mode: Mode = "enqueue") -> str:
-        return await call(self._guest, self._trio.send, prompt, mode)
+    async def send(
+        self,
+        prompt: str,
+        mode: Mode = "enqueue",
+        *,
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
+    ) -> str:
+        return await call(self._guest, self._trio.send, prompt, mode, first=first, note=note)
 
     @like(trio_api.Session.send_and_wait)
     async def send_and_wait(
@@ -64,8 +71,11 @@ class Session:
         timeout: float | None = 60.0,  # noqa: ASYNC109 - the name in the trio API
         *,
         mode: Mode = "enqueue",
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
     ) -> Reply:
-        return await call(self._guest, self._trio.send_and_wait, prompt, timeout, mode=mode)
+        ask = self._trio.send_and_wait
+        return await call(self._guest, ask, prompt, timeout, mode=mode, first=first, note=note)
 
     @like(trio_api.Session.abort)
     async def abort(

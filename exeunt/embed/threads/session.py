@@ -1,6 +1,6 @@
 """The handle of a session, for any thread."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import exeunt.actors.session as trio_api
@@ -55,12 +55,28 @@ class Session:
         return repr(self._trio)
 
     @like(trio_api.Session.send)
-    def send(self, prompt: str, mode: Mode = "enqueue") -> str:
-        return call(self._runtime, self._trio.send, prompt, mode)
+    def send(
+        self,
+        prompt: str,
+        mode: Mode = "enqueue",
+        *,
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
+    ) -> str:
+        return call(self._runtime, self._trio.send, prompt, mode, first=first, note=note)
 
     @like(trio_api.Session.send_and_wait)
-    def send_and_wait(self, prompt: str, timeout: float | None = 60.0, *, mode: Mode = "enqueue") -> Reply:
-        return call(self._runtime, self._trio.send_and_wait, prompt, timeout, mode=mode)
+    def send_and_wait(
+        self,
+        prompt: str,
+        timeout: float | None = 60.0,
+        *,
+        mode: Mode = "enqueue",
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
+    ) -> Reply:
+        ask = self._trio.send_and_wait
+        return call(self._runtime, ask, prompt, timeout, mode=mode, first=first, note=note)
 
     @like(trio_api.Session.abort)
     def abort(
