@@ -97,13 +97,10 @@ _model = _needs(
 )
 
 
-def _texts(instance: object, attribute: "attrs.Attribute[Any]", value: Any) -> None:
-    if not isinstance(value, tuple):
-        raise InvalidConfiguration(f"{attribute.name} must be a tuple of texts, not {value!r:.80}")
-    texts: tuple[Any, ...] = value
-    for text in texts:
-        if not isinstance(text, str) or not text:
-            raise InvalidConfiguration(f"a developer message must be a non-empty text, not {text!r:.80}")
+_texts = attrs.validators.deep_iterable(
+    member_validator=_needs("texts that are not empty", lambda value: isinstance(value, str) and value != ""),
+    iterable_validator=_needs("a tuple of texts", _of(tuple)),
+)
 
 
 def _label(model: ModelClient, attribute: str) -> str:

@@ -188,8 +188,7 @@ def _system_message(value: Any) -> str | None:
 def _developer_messages(value: Any) -> tuple[str, ...]:
     if value is not None and not isinstance(value, Iterable):
         raise InvalidConfiguration(f"developer_messages is a text or a list of texts, not {value!r:.80}")
-    messages: Any = value
-    return messages_from(messages)
+    return messages_from(cast("Sequence[str] | str | None", value))
 
 
 def _hooks(hooks: Hooks | Mapping[str, Hook] | None, named: dict[str, Hook]) -> Hooks:

@@ -7,12 +7,10 @@ import trio
 
 def lone(error: BaseException) -> BaseException:
     """Return what a group holds if that is one error, however deep; any other error as it is."""
-    while isinstance(error, BaseExceptionGroup):
-        group = cast("BaseExceptionGroup[BaseException]", error)
-        if len(group.exceptions) != 1:
-            break
-        error = group.exceptions[0]
-    return error
+    if not isinstance(error, BaseExceptionGroup):
+        return error
+    group = cast("BaseExceptionGroup[BaseException]", error)
+    return lone(group.exceptions[0]) if len(group.exceptions) == 1 else group
 
 
 def is_only_cancelled(error: BaseException) -> bool:

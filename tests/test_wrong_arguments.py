@@ -69,7 +69,7 @@ SESSION: list[tuple[dict[str, Any], str]] = [
     ({"tools": "add"}, "tools must be a list of tools, or a ToolSet, not 'add'"),
     ({"system_message": 3}, "system_message must be a text, not 3"),
     ({"developer_messages": 3}, "developer_messages is a text or a list of texts, not 3"),
-    ({"developer_messages": [""]}, "a developer message must be a non-empty text, not ''"),
+    ({"developer_messages": [""]}, "developer_messages must be texts that are not empty, not ''"),
     ({"on_permission_request": 3}, "on_permission_request must be callable, not 3"),
     ({"on_user_input_request": 3}, "on_user_input_request must be callable, not 3"),
     ({"on_pre_tool_use": 3}, "on_pre_tool_use must be callable, not 3"),
@@ -91,9 +91,10 @@ SESSION: list[tuple[dict[str, Any], str]] = [
 async def test_a_wrong_option_of_a_session_is_named_and_makes_no_session(
     options: dict[str, Any], said: str
 ) -> None:
+    keywords: dict[str, Any] = {"model": ScriptedModel([]), **options}
     async with open_host() as host:
         with pytest.raises(InvalidConfiguration) as refused:
-            await host.create_session(**{"model": ScriptedModel([]), **options})
+            await host.create_session(**keywords)
         assert said in str(refused.value)
         assert await host.list_sessions() == []
 

