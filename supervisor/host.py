@@ -26,6 +26,7 @@ from exeunt.actors.options import SessionOptions
 from exeunt.actors.ports import Observer
 from exeunt.actors.session import PendingRequest, RemoteSession, Session, SessionTransport
 from exeunt.actors.session.pending import pending_in
+from exeunt.actors.session.putting import stop
 from exeunt.actors.session.remote import ANSWER_TIMEOUT
 from exeunt.actors.session.waiting import HOST_ENDED
 from exeunt.actors.timers import Timers
@@ -348,8 +349,7 @@ class HostCore:
         if actor is None:
             await self._forget(session_id)
             return
-        session = Session(actor)
-        await session.disconnect(reason="deleted")
+        await stop(actor, aborts.DELETED)
         if actor.status in ("closed", "failed"):
             await self._forget(session_id)
         else:

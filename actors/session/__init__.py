@@ -1,8 +1,8 @@
 """Handles: how hosts and handlers use a session.
 
-Read `session` (the handle), `history` (the context and its clear), `replies` (what calls return),
-`subscriptions` (streams of events), `statistics`, and `remote` (a session whose actor lives elsewhere) with `frames`
-(how it crosses the process boundary).
+Read `session` (the handle), `putting` (how it reaches the actor), `history` (the context and its clear), `pending`
+(what people are asked), `replies` (what calls return), `subscriptions` (streams of events), `statistics`, and
+`remote` (a session whose actor lives elsewhere) with `frames` (how it crosses the process boundary).
 """
 
 from exeunt.actors.session.history import ClearResult, History

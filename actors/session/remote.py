@@ -25,8 +25,9 @@ from exeunt.actors.errors import InvalidConfiguration, RemoteSessionError, Trans
 from exeunt.actors.events import ClearRefusedEvent, Event, Origin
 from exeunt.actors.ports import Host
 from exeunt.actors.session.frames import BadFrame, error_from, event_from, value_from
+from exeunt.actors.session.putting import check_message
 from exeunt.actors.session.replies import AbortReceipt, Reply
-from exeunt.actors.session.session import Mode, check_message
+from exeunt.actors.session.session import Mode
 from exeunt.actors.session.statistics import SessionStatistics
 from exeunt.actors.session.waiting import checked_timeout, wait_leaving_slots
 

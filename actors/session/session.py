@@ -1,34 +1,39 @@
 """The handle of a session: what hosts and handlers hold."""
 
-import contextlib
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeVar, cast
 
-import msgspec
 import trio
 
-from exeunt.actors.callers import CALLER, Caller, would_deadlock
+from exeunt.actors.callers import CALLER
 from exeunt.actors.errors import (
     InvalidConfiguration,
-    InvalidPrompt,
-    JournalUnavailable,
-    MailboxFull,
     NotInToolCall,
-    ReplyTimeout,
-    SessionNotConfigured,
     SessionPassive,
 )
 from exeunt.actors.events import Event, SessionHandoff
 from exeunt.actors.outcomes import HANDOFF_ACTIONS, HANDOFF_TRIGGERS, HandoffAction, HandoffTrigger
 from exeunt.actors.session.history import History
 from exeunt.actors.session.pending import PendingRequest, pending_requests
+from exeunt.actors.session.putting import (
+    AWAY,
+    check_message,
+    checked_note,
+    deliver_within,
+    encoded,
+    is_own_handler,
+    put_anywhere,
+    put_call,
+    put_message,
+    put_waiting,
+    stop,
+    until_safe,
+)
 from exeunt.actors.session.replies import AbortReceipt, Reply, ToolOutcome
 from exeunt.actors.session.statistics import SessionStatistics
 from exeunt.actors.session.subscriptions import EventStream, check_seq
 from exeunt.actors.session.waiting import (
-    ReplyWaiter,
     checked_timeout,
     in_flight,
     phase,
@@ -110,15 +115,15 @@ class Session:
         Cancelled: the message is accepted or was never there.
         """
         actor = self._actor
-        noted = _checked_note(note)
+        noted = checked_note(note)
         if actor.status in AWAY:
             check_message(prompt, mode)
-            act = partial(_put_message, prompt=prompt, mode=mode, waiter=None, first=first, note=noted)
+            act = partial(put_message, prompt=prompt, mode=mode, waiter=None, first=first, note=noted)
             message_id = await actor.host.deliver(actor.id, act)
             actor = self._actor
         else:
-            message_id = _put_message(actor, prompt, mode, None, first, noted)
-        await _until_safe(actor)
+            message_id = put_message(actor, prompt, mode, None, first, noted)
+        await until_safe(actor)
         return message_id
 
     def send_now(
@@ -137,7 +142,7 @@ class Session:
         actor = self._actor
         if actor.status != "live" or (actor.options.durability != "relaxed" and actor.log.outlives_process):
             return None
-        return _put_message(actor, prompt, mode, None, first, _checked_note(note))
+        return put_message(actor, prompt, mode, None, first, checked_note(note))
 
     def pending_messages(self) -> tuple[Pending, ...]:
         """Return the accepted messages that no turn has taken in: those that steer first, then the queue, in order."""
@@ -173,17 +178,17 @@ class Session:
         """
         actor = self._actor
         seconds = checked_timeout(timeout)
-        noted = _checked_note(note)
+        noted = checked_note(note)
         caller = refuse_deadlock(actor, "send_and_wait")
         if actor.status in AWAY:
             check_message(prompt, mode)
             began = actor.host.clock.now()
-            act = partial(_put_waiting, prompt=prompt, mode=mode, caller=caller, first=first, note=noted)
-            waiter, message_id = await _deliver_within(actor, act, seconds)
+            act = partial(put_waiting, prompt=prompt, mode=mode, caller=caller, first=first, note=noted)
+            waiter, message_id = await deliver_within(actor, act, seconds)
             if seconds is not None:
                 seconds = max(0.0, seconds - (actor.host.clock.now() - began))
         else:
-            waiter, message_id = _put_waiting(actor, prompt, mode, caller, first, noted)
+            waiter, message_id = put_waiting(actor, prompt, mode, caller, first, noted)
         return await waiter.reply(message_id, seconds)
 
     async def abort(
@@ -197,7 +202,7 @@ class Session:
         if queued not in ("drop", "keep"):
             raise InvalidConfiguration(f"queued must be 'drop' or 'keep', not {queued!r}")
         actor = self._actor
-        if _is_own_handler(actor):
+        if is_own_handler(actor):
             turn = actor.turn
             receipt = AbortReceipt(None if turn is None else turn.turn_id, (), actor.state.waiting)
             actor.put(aborts.abort, queued == "keep", reason, None)
@@ -206,21 +211,22 @@ class Session:
             await trio.lowlevel.checkpoint()
             return AbortReceipt(None, (), 0)
         waiter = Waiter()
-        await _put_anywhere(actor, aborts.abort, queued == "keep", reason, waiter)
+        await put_anywhere(actor, aborts.abort, queued == "keep", reason, waiter)
         return cast("AbortReceipt", await waiter.wait())
 
     async def disconnect(self, *, reason: str = "disconnect") -> None:
         """Take the session out of memory: its turn is aborted, its log and queue stay, its waiters are told.
 
-        Returns when that is done; from a handler of this session at once. May be called twice.
+        Returns when that is done; from a handler of this session at once. May be called twice. *reason* stands in
+        `session.shutdown`. Raises `InvalidConfiguration` for one that is no text, or that the host uses itself
+        (`host`, `deleted`).
         """
-        actor = self._actor
-        if _is_own_handler(actor):
-            actor.put(aborts.stop, reason, None)
-            return
-        waiter = Waiter()
-        await _put_anywhere(actor, aborts.stop, reason, waiter)
-        await waiter.wait()
+        if not isinstance(reason, str) or reason in aborts.RESERVED:
+            raise InvalidConfiguration(
+                f"the reason of a disconnect is a text of yours, not {reason!r:.80}; the host itself says "
+                f"{' and '.join(sorted(aborts.RESERVED))}"
+            )
+        await stop(self._actor, reason)
 
     def pending_requests(self) -> tuple[PendingRequest, ...]:
         """Return what the session's tool calls ask people now, oldest first: approvals and questions to the user.
@@ -281,12 +287,12 @@ class Session:
         Raises what `send` raises, and `WouldDeadlock`, `TurnAborted` (dropped before it began), `TurnInterrupted`.
         """
         actor = self._actor
-        arguments_json = _encoded(arguments)
+        arguments_json = encoded(arguments)
         if not isinstance(name, str) or not name:
             raise InvalidConfiguration(f"the name of a tool is a text, not {name!r}")
         caller = refuse_deadlock(actor, "call_tool")
         waiter = Waiter(caller)
-        act = partial(_put_call, call=host_calls.HostCall(name, arguments_json, waiter))
+        act = partial(put_call, call=host_calls.HostCall(name, arguments_json, waiter))
         if actor.status in AWAY:
             await actor.host.deliver(actor.id, act)
         else:
@@ -393,143 +399,6 @@ class _Subscriber:
     def __call__(self, event: Event) -> object:
         # Events come several at a time: one that unsubscribes in the middle gets no more of them.
         return None if self.ended else self._callback(event)
-
-
-AWAY = frozenset({"passive", "unconfigured"})
-"""Statuses of an actor that takes what it is given by way of its host only."""
-
-
-async def _deliver_within(actor: SessionActor, act: Callable[[SessionActor], T], seconds: float | None) -> T:
-    """Bring a session back and act on it. Raises `ReplyTimeout` when that takes longer: then nothing has happened."""
-    with trio.move_on_after(math.inf if seconds is None else seconds):
-        return await actor.host.deliver(actor.id, act)
-    raise ReplyTimeout(
-        f"session {actor.id} did not come back into memory in time; the message was not sent",
-        session_id=actor.id,
-        phase="waking",
-        in_flight=(),
-        queued=0,
-    )
-
-
-async def _put_anywhere(actor: SessionActor, handler: Callable[..., None], *arguments: Any) -> None:
-    """Give a handler to a session, wherever it is, to end what it does; that needs no model."""
-    if actor.status not in AWAY:
-        actor.put(handler, *arguments)
-        return
-    with contextlib.suppress(SessionNotConfigured):
-        await actor.host.deliver(actor.id, lambda there: there.put(handler, *arguments))
-
-
-def _put_waiting(
-    actor: SessionActor,
-    prompt: Any,
-    mode: Any,
-    caller: Caller | None,
-    first: bool,
-    note: dict[str, Any] | None,
-) -> tuple[ReplyWaiter, str]:
-    waiter = ReplyWaiter(actor, caller)
-    return waiter, _put_message(actor, prompt, mode, waiter, first, note)
-
-
-def _put_call(actor: SessionActor, call: host_calls.HostCall) -> None:
-    _check_open(actor)
-    # Without handlers there is nothing to call, and the log would not remember it.
-    if actor.status != "unconfigured":
-        actor.put(host_calls.accept, call)
-
-
-def _put_message(
-    actor: SessionActor,
-    prompt: Any,
-    mode: Any,
-    waiter: Waiter | None,
-    first: bool = False,
-    note: dict[str, Any] | None = None,
-) -> str:
-    check_message(prompt, mode)
-    _check_open(actor)
-    actor.host.turn_slots.offer(actor.options.tenant, session_id=actor.id)
-    message_id = actor.new_id()
-    actor.put(turns.accept, message_id, prompt, mode, waiter, first, note)
-    return message_id
-
-
-async def _until_safe(actor: SessionActor) -> None:
-    """Wait until what was accepted cannot be lost, as far as the session's durability and its journal promise."""
-    if actor.options.durability != "relaxed" and actor.log.outlives_process:
-        while actor.status == "restarting":
-            # It is accepted, and will be in the log when the actor is back.
-            handled = Waiter()
-            actor.put(turns.reached, handled)
-            await handled.wait()
-        await actor.log.wait_durable(actor.state.seq)
-    else:
-        await trio.lowlevel.checkpoint_if_cancelled()
-
-
-def check_message(prompt: Any, mode: Any) -> None:
-    """Raise `InvalidPrompt` or `InvalidConfiguration` for what cannot be sent."""
-    if not isinstance(prompt, str):
-        raise InvalidPrompt(f"a prompt must be a text, not {type(prompt).__name__}")
-    try:
-        # Nearly every prompt is ASCII, and that can be known without a copy.
-        _ = prompt.isascii() or prompt.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidPrompt(
-            f"the prompt holds half a surrogate pair at {error.start} and cannot be sent"
-        ) from error
-    if mode not in ("enqueue", "immediate"):
-        raise InvalidConfiguration(f"mode must be 'enqueue' or 'immediate', not {mode!r}")
-
-
-def _checked_note(note: Mapping[str, Any] | None) -> dict[str, Any] | None:
-    """Return a copy of a note that a journal can write. Raises `InvalidConfiguration`."""
-    if note is None:
-        return None
-    try:
-        copy: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(dict(note)))
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidConfiguration(f"a note holds JSON values only: {error}") from error
-    return copy
-
-
-def _check_open(actor: SessionActor) -> None:
-    """Refuse new work to a session that is gone, full, or on a host without room."""
-    if actor.status != "live":
-        refuse_status(actor)
-    if not actor.log.has_room:
-        actor.host.mailbox_refused()
-        raise JournalUnavailable(
-            f"session {actor.id}: the journal takes nothing new now; send again later", session_id=actor.id
-        )
-    depth = actor.mailbox_depth
-    if depth >= actor.options.mailbox_size:
-        actor.host.mailbox_refused()
-        if actor.free:
-            # It was taken up without its pending work, which must not keep every new message out for ever.
-            actor.put(turns.go_on_with_queue)
-        raise MailboxFull(
-            f"session {actor.id} holds {depth} messages that wait, and may hold {actor.options.mailbox_size}; "
-            "send again when it has taken some in",
-            session_id=actor.id,
-        )
-
-
-def _is_own_handler(actor: SessionActor) -> bool:
-    return would_deadlock(actor)
-
-
-def _encoded(arguments: Any) -> str:
-    if arguments is None:
-        return "{}"
-    if isinstance(arguments, str):
-        return arguments
-    try:
-        return msgspec.json.encode(arguments).decode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidConfiguration(f"the arguments of a tool call must be JSON: {error}") from error
 
 
 SessionActor.make_handle = Session

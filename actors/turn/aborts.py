@@ -16,6 +16,9 @@ HOST_ENDS = "host"
 DELETED = "deleted"
 """The reason of a stop after which the log is forgotten."""
 
+RESERVED = frozenset({HOST_ENDS, DELETED})
+"""Reasons that mean something, so that nobody else may give them."""
+
 
 def abort(actor: SessionActor, keep_queue: bool, reason: str, waiter: Waiter | None) -> None:
     """End the running turn and drop, or keep, what waits. Answered when the turn has ended."""

@@ -442,3 +442,12 @@ async def test_a_tool_can_delete_its_own_session(autojump_clock: object) -> None
         assert took == [0.0]
         assert list(await host.list_sessions()) == []
         assert host.actors() == []
+
+
+@pytest.mark.parametrize("reason", ["deleted", "host", 3, None])
+async def test_a_disconnect_cannot_pass_for_what_the_host_does(autojump_clock: object, reason: Any) -> None:
+    async with checked_host() as host:
+        session = await host.create_session(model=ScriptedModel(["hi"]))
+        with pytest.raises(InvalidConfiguration, match="the reason of a disconnect is a text of yours"):
+            await session.disconnect(reason=reason)
+        assert (await session.send_and_wait("still there?")).content == "hi"

@@ -1,5 +1,7 @@
 """The context of a session, for asyncio tasks."""
 
+from collections.abc import Collection
+
 import exeunt.actors.session as trio_api
 from exeunt.actors.events import SessionTruncated
 from exeunt.actors.models import Message
@@ -49,9 +51,15 @@ class History:
 
     @like(trio_api.History.clear_context)
     async def clear_context(
-        self, prompt: str, *, siblings: Siblings | None = None, trigger: str = ""
+        self,
+        prompt: str,
+        *,
+        siblings: Siblings | None = None,
+        trigger: str = "",
+        calls: Collection[str] | None = None,
     ) -> ClearResult:
-        result = await call(self._guest, self._trio.clear_context, prompt, siblings=siblings, trigger=trigger)
+        clear = self._trio.clear_context
+        result = await call(self._guest, clear, prompt, siblings=siblings, trigger=trigger, calls=calls)
         return ClearResult(result, self._guest)
 
     @like(trio_api.History.truncate)

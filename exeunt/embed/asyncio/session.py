@@ -8,6 +8,7 @@ from exeunt.actors.events import Event
 from exeunt.actors.outcomes import HandoffAction, HandoffTrigger
 from exeunt.actors.session import AbortReceipt, PendingRequest, Reply, SessionStatistics, ToolOutcome
 from exeunt.actors.session.session import DEFAULT_BUFFER, Mode
+from exeunt.actors.state.session_state import Pending
 from exeunt.actors.user_input import UserInputResponse
 from exeunt.embed.asyncio.crossing import call
 from exeunt.embed.asyncio.guest import Guest
@@ -63,6 +64,21 @@ class Session:
         note: Mapping[str, Any] | None = None,
     ) -> str:
         return await call(self._guest, self._trio.send, prompt, mode, first=first, note=note)
+
+    @like(trio_api.Session.send_now)
+    def send_now(self, prompt: str, mode: Mode = "enqueue") -> str | None:
+        self._guest.check_thread()
+        return self._trio.send_now(prompt, mode)
+
+    @like(trio_api.Session.pending_messages)
+    def pending_messages(self) -> tuple[Pending, ...]:
+        self._guest.check_thread()
+        return self._trio.pending_messages()
+
+    @like(trio_api.Session.withdraw)
+    def withdraw(self, message_id: str) -> bool:
+        self._guest.check_thread()
+        return self._trio.withdraw(message_id)
 
     @like(trio_api.Session.send_and_wait)
     async def send_and_wait(

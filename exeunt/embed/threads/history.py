@@ -1,5 +1,7 @@
 """The context of a session, for any thread."""
 
+from collections.abc import Collection
+
 import exeunt.actors.session as trio_api
 from exeunt.actors.events import SessionTruncated
 from exeunt.actors.models import Message
@@ -48,9 +50,15 @@ class History:
 
     @like(trio_api.History.clear_context)
     def clear_context(
-        self, prompt: str, *, siblings: Siblings | None = None, trigger: str = ""
+        self,
+        prompt: str,
+        *,
+        siblings: Siblings | None = None,
+        trigger: str = "",
+        calls: Collection[str] | None = None,
     ) -> ClearResult:
-        result = call(self._runtime, self._trio.clear_context, prompt, siblings=siblings, trigger=trigger)
+        clear = self._trio.clear_context
+        result = call(self._runtime, clear, prompt, siblings=siblings, trigger=trigger, calls=calls)
         return ClearResult(result, self._runtime)
 
     @like(trio_api.History.truncate)

@@ -8,6 +8,7 @@ from exeunt.actors.events import Event
 from exeunt.actors.outcomes import HandoffAction, HandoffTrigger
 from exeunt.actors.session import AbortReceipt, PendingRequest, Reply, SessionStatistics, ToolOutcome
 from exeunt.actors.session.session import DEFAULT_BUFFER, Mode
+from exeunt.actors.state.session_state import Pending
 from exeunt.actors.user_input import UserInputResponse
 from exeunt.embed.documented import like
 from exeunt.embed.threads.crossing import at_once, call
@@ -64,6 +65,18 @@ class Session:
         note: Mapping[str, Any] | None = None,
     ) -> str:
         return call(self._runtime, self._trio.send, prompt, mode, first=first, note=note)
+
+    @like(trio_api.Session.send_now)
+    def send_now(self, prompt: str, mode: Mode = "enqueue") -> str | None:
+        return at_once(self._runtime, self._trio.send_now, prompt, mode)
+
+    @like(trio_api.Session.pending_messages)
+    def pending_messages(self) -> tuple[Pending, ...]:
+        return at_once(self._runtime, self._trio.pending_messages)
+
+    @like(trio_api.Session.withdraw)
+    def withdraw(self, message_id: str) -> bool:
+        return at_once(self._runtime, self._trio.withdraw, message_id)
 
     @like(trio_api.Session.send_and_wait)
     def send_and_wait(
