@@ -60,7 +60,8 @@ class UserMessage(Event, frozen=True, gc=False, tag="user.message"):
     delivery: str = "queued"
     """`idle`, `queued`, `steering`, `seed`, `hook`: the first two and `seed` begin a turn."""
     prompt: str | None = None
-    """What was sent, where a hook changed it."""
+    """Without what hooks have added to it or made of it as a whole, where they have. What was sent is in
+    `message.accepted`, or as the seed in `session.context_cleared`."""
 
 
 class AssistantTurnStart(Event, frozen=True, gc=False, tag="assistant.turn_start"):

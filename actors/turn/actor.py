@@ -69,7 +69,7 @@ class SessionActor(Outbox):
         """Restarts of this activation."""
         self.turn: Turn | None = None
         self.aftermath: Any = None
-        """The hooks after a turn (`exeunt.actors.activities.prompts.EndHook`); nothing begins before it has returned."""
+        """The hooks after a turn (`exeunt.actors.activities.prompts.EndHook`); nothing begins before they return."""
         self.clear: Any = None
         """The staged clear (`exeunt.actors.turn.clears.StagedClear`)."""
         self.host_batch: Batch | None = None

@@ -10,6 +10,7 @@ from exeunt import ToolInvocation, TurnAborted, tool
 from exeunt.actors.events import MessageAccepted, SessionIdle, SessionWarning, UserMessage
 from exeunt.actors.turn.turns import MOST_BLOCKED_STOPS
 from exeunt.testing import ScriptedModel, call, checked_host, fail
+from tests.actors.session_support import settled
 from tests.actors.turn_support import ends, logged, open_session, submit, watch
 
 
@@ -53,7 +54,7 @@ async def test_a_terminal_tool_stops_the_agent_too_and_the_message_goes_before_t
         session = await open_session(host, model, submit, on_agent_stop=Reviewer("check it"))
         await session.send("go")
         await session.send("other")
-        await watch_idle(session)
+        await settled(session)
         assert [m.content for m in await logged(session, UserMessage)] == ["go", "check it", "other"]
     model.verify()
 
@@ -89,7 +90,7 @@ async def test_a_failed_turn_is_no_stop(autojump_clock: MockClock) -> None:
     async with checked_host() as host:
         session = await open_session(host, model, on_agent_stop=reviewer)
         await session.send("go")
-        await watch_idle(session)
+        await settled(session)
         assert (reviewer.asked, await ends(session)) == ([], ["error"])
 
 
@@ -112,7 +113,7 @@ async def test_an_abort_while_the_hook_is_asked_ends_the_work(autojump_clock: Mo
         nursery.start_soon(ask)
         await asked.wait()
         await session.abort()
-        await watch_idle(session)
+        await settled(session)
         assert replies == ["done"]
         assert len(await logged(session, MessageAccepted)) == 1
     model.verify()
@@ -124,14 +125,15 @@ async def test_an_abort_of_the_turn_that_the_hook_wanted_is_told_to_who_waits(
     model = ScriptedModel(["done", fail("server_error", retry=True)])
     async with checked_host() as host, trio.open_nursery() as nursery:
         session = await open_session(host, model, on_agent_stop=Reviewer("more"))
+        asked = trio.Event()
+        session.on(lambda event: asked.set() if getattr(event, "content", "") == "more" else None)
 
         async def ask() -> None:
             with pytest.raises(TurnAborted):
                 await session.send_and_wait("go")
 
         nursery.start_soon(ask)
-        while len(await logged(session, UserMessage)) < 2:
-            await trio.sleep(0.1)
+        await asked.wait()
         await session.abort()
 
 
@@ -152,14 +154,8 @@ async def test_at_a_clear_the_message_follows_the_turn_of_the_seed(autojump_cloc
     async with checked_host() as host:
         session = await open_session(host, model, restart, on_agent_stop=reviewer, on_session_end=end)
         assert (await session.send_and_wait("go")).content == "seeded"
-        await watch_idle(session)
+        await settled(session)
         assert [m.content for m in await logged(session, UserMessage)] == ["go", "seed", "check it"]
         assert reviewer.asked == [False, False, False]
         assert ended == ["complete"] * 3
     model.verify()
-
-
-async def watch_idle(session: Any) -> None:
-    """Wait until nothing is left to do."""
-    while session.statistics().phase != "idle" or session.statistics().mailbox_depth:
-        await trio.sleep(0.1)

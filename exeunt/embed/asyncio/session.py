@@ -66,9 +66,16 @@ class Session:
         return await call(self._guest, self._trio.send, prompt, mode, first=first, note=note)
 
     @like(trio_api.Session.send_now)
-    def send_now(self, prompt: str, mode: Mode = "enqueue") -> str | None:
+    def send_now(
+        self,
+        prompt: str,
+        mode: Mode = "enqueue",
+        *,
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
+    ) -> str | None:
         self._guest.check_thread()
-        return self._trio.send_now(prompt, mode)
+        return self._trio.send_now(prompt, mode, first=first, note=note)
 
     @like(trio_api.Session.pending_messages)
     def pending_messages(self) -> tuple[Pending, ...]:

@@ -67,8 +67,15 @@ class Session:
         return call(self._runtime, self._trio.send, prompt, mode, first=first, note=note)
 
     @like(trio_api.Session.send_now)
-    def send_now(self, prompt: str, mode: Mode = "enqueue") -> str | None:
-        return at_once(self._runtime, self._trio.send_now, prompt, mode)
+    def send_now(
+        self,
+        prompt: str,
+        mode: Mode = "enqueue",
+        *,
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
+    ) -> str | None:
+        return at_once(self._runtime, self._trio.send_now, prompt, mode, first=first, note=note)
 
     @like(trio_api.Session.pending_messages)
     def pending_messages(self) -> tuple[Pending, ...]:
