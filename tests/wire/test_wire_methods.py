@@ -23,7 +23,7 @@ async def test_the_handshake_and_what_runs_here(autojump_clock: MockClock) -> No
         assert await client.call("status.get") == {"version": shaken["version"], "protocolVersion": 3}
         assert (await client.call("auth.getStatus"))["isAuthenticated"] is True
         assert [model["id"] for model in (await client.call("models.list"))["models"]] == ["scripted"]
-        assert await client.call("tools.list") == {"tools": []}
+        assert [one["name"] for one in (await client.call("tools.list"))["tools"]] == ["ask_user"]
 
 
 async def test_without_a_provider_there_is_no_model(autojump_clock: MockClock) -> None:

@@ -112,8 +112,10 @@ async def test_hooks_of_the_client_take_part_in_a_turn(autojump_clock: MockClock
     assert [kind for kind, _ in asked] == [
         "sessionStart",
         "userPromptSubmitted",
+        "userPromptTransformed",
         "preToolUse",
         "postToolUse",
+        "agentStop",
         "sessionEnd",
     ]
     pre = dict(asked)["preToolUse"]
@@ -124,7 +126,7 @@ async def test_hooks_of_the_client_take_part_in_a_turn(autojump_clock: MockClock
     assert model.requests[0].messages[-1].content == "changed"
     (text,) = model.requests[1].results.values()
     assert text.endswith("guidance from postToolUse hooks:\nwell done")
-    assert client.events("user.message")[0]["data"]["content"] == "original"
+    assert client.events("user.message")[0]["data"]["content"] == "changed"
 
 
 async def test_a_hook_whose_client_is_gone_denies_the_call(autojump_clock: MockClock) -> None:

@@ -16,6 +16,9 @@ EVENT_FORMAT = 1
 SEED_SOURCE = "session-memory-rollover"
 """`source` of the user message that a clear of the context leaves."""
 
+SHOWN = frozenset({"agentMode", "attachments", "content", "source"})
+"""Fields of a message's note that are shown in its `user.message`."""
+
 ABORT_REASONS = frozenset({"user_initiated", "remote_command", "user_abort", "autopilot_credit_limit"})
 
 OUTSIDE = frozenset(
@@ -63,7 +66,7 @@ def _resume(mapper: EventMapper, event: core.SessionResume) -> Mapped:
         "context": {"cwd": mapper.working_directory},
         "remoteSteerable": False,
         "alreadyInUse": False,
-        "sessionWasActive": mapper.was_active,
+        "sessionWasActive": event.was_active,
         "continuePendingWork": event.continue_pending_work,
     }
     return mapper.persisted(event, data)
@@ -163,10 +166,17 @@ def _system(mapper: EventMapper, event: core.SystemMessage) -> Mapped:
 
 
 def _accepted(mapper: EventMapper, event: core.MessageAccepted) -> Mapped:
+    if event.note is not None:
+        shown = {name: value for name, value in event.note.items() if name in SHOWN}
+        if mapper.notes is None:
+            mapper.notes = {}
+        mapper.notes[event.message_id] = shown
     return (*_own(mapper, event), mapper.beside(event, "pending_messages.modified", {}))
 
 
 def _dropped(mapper: EventMapper, event: core.MessageDropped) -> Mapped:
+    if mapper.notes is not None:
+        mapper.notes.pop(event.message_id, None)
     return (*_own(mapper, event), mapper.beside(event, "pending_messages.modified", {}))
 
 
@@ -193,6 +203,9 @@ def _user(mapper: EventMapper, event: core.UserMessage) -> Mapped:
         data["delivery"] = delivery
     if event.message_id is None:
         return mapper.persisted(event, data)
+    if mapper.notes is not None:
+        data |= mapper.notes.pop(event.message_id, {})
+        mapper.notes = mapper.notes or None
     return (mapper.beside(event, "pending_messages.modified", {}), *mapper.persisted(event, data))
 
 

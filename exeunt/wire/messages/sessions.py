@@ -72,6 +72,8 @@ class ModelConfig:
     wireModel: str | None = None
     modelId: str | None = None
     name: str | None = None
+    maxPromptTokens: int | None = None
+    maxContextWindowTokens: int | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -174,6 +176,12 @@ class Send:
     source: str | None = None
     displayPrompt: str | None = None
     attachments: list[dict[str, Any]] | None = None
+    prepend: bool | None = None
+    """Whether it goes before the messages that wait."""
+    wait: bool | None = None
+    """Whether the answer comes when its turn has ended."""
+    requestHeaders: dict[str, str] | None = None
+    """For the requests to the model of the turn that takes it in."""
 
 
 @attrs.frozen(kw_only=True)
@@ -212,6 +220,8 @@ class OneMessage:
     """A message among several."""
 
     prompt: str
+    agentMode: str | None = None
+    source: str | None = None
     displayPrompt: str | None = None
     attachments: list[dict[str, Any]] | None = None
 

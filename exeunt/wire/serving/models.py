@@ -23,6 +23,7 @@ from exeunt.models.openai.listing import model_names
 from exeunt.models.openai.model import DEFAULT_BASE_URL, OpenAIModel
 from exeunt.wire.messages.sessions import ProviderConfig, SessionConfig
 from exeunt.wire.serving.carrying import Carrier
+from exeunt.wire.serving.request_headers import WithHeaders
 from exeunt.wire.serving.tokens import WithToken
 
 if TYPE_CHECKING:
@@ -95,6 +96,10 @@ class Models:
 
     def choose(self, served: "Served") -> tuple[str, ModelClient]:
         """Return the name of the session's model and its client. Raises `InvalidConfiguration`."""
+        name, client = self._chosen(served)
+        return name, client if served.headers is None else WithHeaders(client, served.headers)
+
+    def _chosen(self, served: "Served") -> tuple[str, ModelClient]:
         config = served.config
         if config.models:
             return self._registered(served)
