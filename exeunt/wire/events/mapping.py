@@ -360,13 +360,13 @@ def _permission(mapper: EventMapper, event: core.PermissionRequested) -> Mapped:
     if mapper.approvals is None:
         mapper.approvals = {}
     mapper.approvals[event.request_id] = event.tool_name
-    about = {
-        "kind": "custom-tool",
-        "toolCallId": event.tool_call_id,
-        "toolName": event.tool_name,
-        "toolDescription": event.tool_description,
-        "args": ToolCall(event.tool_call_id, event.tool_name, event.arguments_json).arguments,
-    }
+    about = approval(
+        event.tool_call_id,
+        event.tool_name,
+        event.tool_description,
+        ToolCall(event.tool_call_id, event.tool_name, event.arguments_json).arguments,
+        event.hook_message,
+    )
     data = {
         "requestId": event.request_id,
         "permissionRequest": about,
@@ -374,6 +374,17 @@ def _permission(mapper: EventMapper, event: core.PermissionRequested) -> Mapped:
         "agentMode": mapper.mode,
     }
     return mapper.persisted(event, data)
+
+
+def approval(
+    call_id: str, name: str, description: str, arguments: Any, hook_message: str | None
+) -> dict[str, Any]:
+    """Return what clients are told of a call that needs an approval."""
+    if hook_message is not None:
+        about = {"kind": "hook", "toolCallId": call_id, "toolName": name, "toolArgs": arguments}
+        return about | ({"hookMessage": hook_message} if hook_message else {})
+    about = {"kind": "custom-tool", "toolCallId": call_id, "toolName": name}
+    return about | {"toolDescription": description, "args": arguments}
 
 
 def _permission_done(mapper: EventMapper, event: core.PermissionCompleted) -> Mapped:

@@ -10,6 +10,7 @@ from exeunt.actors.events import SessionModeChanged, SessionModelChange, Session
 from exeunt.actors.permissions import PermissionRequest
 from exeunt.actors.session import PendingRequest
 from exeunt.wire.connection import Connection
+from exeunt.wire.events.mapping import approval
 from exeunt.wire.messages import settings as se
 from exeunt.wire.messages.sessions import CustomAgent, OneSession
 from exeunt.wire.rpc import FAILED, RpcError
@@ -346,10 +347,10 @@ def pending_approvals(connection: Connection, params: OneSession) -> dict[str, A
 def _about(pending: PendingRequest) -> dict[str, Any]:
     request = pending.request
     assert isinstance(request, PermissionRequest)
-    return {
-        "kind": request.kind,
-        "toolCallId": request.tool_call_id,
-        "toolName": request.tool_name,
-        "toolDescription": request.tool_description,
-        "args": request.arguments,
-    }
+    return approval(
+        request.tool_call_id,
+        request.tool_name,
+        request.tool_description,
+        request.arguments,
+        request.hook_message,
+    )

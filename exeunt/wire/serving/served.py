@@ -12,7 +12,9 @@ from exeunt.actors.events import (
     SessionIdle,
     SessionResume,
     SessionShutdown,
+    SessionStart,
     SessionTruncated,
+    SystemMessage,
 )
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.session import Session
@@ -29,6 +31,9 @@ from exeunt.wire.serving.sizes import estimate, token_limit
 
 if TYPE_CHECKING:
     from exeunt.wire.serving.hub import Hub
+
+BEGINNINGS = frozenset({SessionStart, SessionResume, SystemMessage})
+"""Events of a session with which nothing was done yet."""
 
 DROPPABLE = frozenset(
     {
@@ -63,6 +68,7 @@ class Served:
         "ready",
         "session",
         "tenant",
+        "used",
     )
 
     def __init__(self, hub: "Hub", session_id: str, tenant: str, config: SessionConfig) -> None:
@@ -83,6 +89,8 @@ class Served:
         """The name of the model that it was made with, where it was made here."""
         self.headers: RequestHeaders | None = None
         """The headers that its messages came with, once any did."""
+        self.used = False
+        """Whether anything was done with it: a message, a name, a note, a call."""
         self.last_answer: WireEvent | None = None
         """The model's last answer, for who waits for one."""
         self._mapper = EventMapper(session_id, config.workingDirectory or hub.working_directory)
@@ -234,6 +242,8 @@ class Served:
             if headers is not None:
                 headers.see(event)
             kind = type(event)
+            if not self.used and not event.ephemeral:
+                self.used = kind not in BEGINNINGS
             if kind is AssistantUsage:
                 self._tell_size(cast("AssistantUsage", event))
             elif kind is SessionIdle:
