@@ -37,6 +37,12 @@ class UserPromptSubmittedOutput(HookOutput, frozen=True, kw_only=True, forbid_un
     """Of the block."""
 
 
+class UserPromptTransformedOutput(HookOutput, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the hook of a prompt that is about to enter the context may answer."""
+
+    modified_transformed_prompt: str | None = None
+
+
 class PreToolUseOutput(HookOutput, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What the hook before a call may answer."""
 
@@ -58,6 +64,14 @@ class PostToolUseFailureOutput(HookOutput, frozen=True, kw_only=True, forbid_unk
     """What the hook after a failure may answer."""
 
     additional_context: str | None = None
+
+
+class AgentStopOutput(HookOutput, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the hook at the end of the agent's work may answer."""
+
+    decision: Literal["block"] | None = None
+    reason: str | None = None
+    """What the agent is to do instead of ending."""
 
 
 class SessionEndOutput(HookOutput, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -109,8 +123,10 @@ class HookKind(Generic[Out]):
 
 SESSION_START = HookKind("sessionStart", SessionStartOutput)
 USER_PROMPT_SUBMITTED = HookKind("userPromptSubmitted", UserPromptSubmittedOutput)
+USER_PROMPT_TRANSFORMED = HookKind("userPromptTransformed", UserPromptTransformedOutput)
 PRE_TOOL_USE = HookKind("preToolUse", PreToolUseOutput)
 POST_TOOL_USE = HookKind("postToolUse", PostToolUseOutput)
 POST_TOOL_USE_FAILURE = HookKind("postToolUseFailure", PostToolUseFailureOutput)
+AGENT_STOP = HookKind("agentStop", AgentStopOutput)
 SESSION_END = HookKind("sessionEnd", SessionEndOutput)
 ERROR_OCCURRED = HookKind("errorOccurred", ErrorOccurredOutput)

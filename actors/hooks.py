@@ -67,6 +67,19 @@ class UserPromptSubmittedInput(HookInput):
 
 
 @attrs.frozen(kw_only=True, eq=False)
+class UserPromptTransformedInput(HookInput):
+    """After the hook of the prompt, with what that has made of it. Output: `modified_transformed_prompt`.
+
+    Called for every prompt, also where there is no hook that has changed it.
+    """
+
+    prompt: str
+    """Without what was added to it."""
+    transformed_prompt: str
+    """As it is to enter the context."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
 class PreToolUseInput(HookInput):
     """Before a call is approved and run.
 
@@ -103,6 +116,20 @@ class PostToolUseFailureInput(HookInput):
 
 
 @attrs.frozen(kw_only=True, eq=False)
+class AgentStopInput(HookInput):
+    """After the model, or a terminal tool, has ended a turn, and before anything else begins.
+
+    Output: `decision="block"` with a `reason`, which goes before all messages that wait, as a message of its own: who
+    waits for the reply gets that of the turn which it begins. Where the turn has cleared the context, the reason
+    follows the turn of the seed.
+    """
+
+    stop_reason: str = "end_turn"
+    stop_hook_active: bool = False
+    """Whether this turn was itself begun by such a block: a hook that always blocks would never let it end."""
+
+
+@attrs.frozen(kw_only=True, eq=False)
 class SessionEndInput(HookInput):
     """After a turn ended. Nothing else begins before it has returned or run out of time."""
 
@@ -131,9 +158,11 @@ class Hooks:
 
     on_session_start: Hook | None = None
     on_user_prompt_submitted: Hook | None = None
+    on_user_prompt_transformed: Hook | None = None
     on_pre_tool_use: Hook | None = None
     on_post_tool_use: Hook | None = None
     on_post_tool_use_failure: Hook | None = None
+    on_agent_stop: Hook | None = None
     on_session_end: Hook | None = None
     on_error_occurred: Hook | None = None
 

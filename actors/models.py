@@ -85,6 +85,8 @@ class ModelRequest(msgspec.Struct, frozen=True):
     tools: tuple[ToolDefinition, ...] = ()
     session_id: str = ""
     turn_id: str = ""
+    headers: tuple[tuple[str, str], ...] = ()
+    """Further headers for doors that speak HTTP; those of the provider's configuration win."""
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):

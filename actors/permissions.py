@@ -20,6 +20,8 @@ class PermissionRequest:
     kind: str = "custom-tool"
     request_id: str = attrs.field(default="", eq=False)
     """The id under which it can be answered from anywhere: `session.answer(request_id, ...)`."""
+    hook_message: str | None = None
+    """Why a hook wants a person to be asked; `None` where none wants that."""
 
 
 @attrs.frozen

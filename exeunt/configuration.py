@@ -18,9 +18,11 @@ from exeunt.structuring import structured
 HOOK_NAMES = (
     "on_session_start",
     "on_user_prompt_submitted",
+    "on_user_prompt_transformed",
     "on_pre_tool_use",
     "on_post_tool_use",
     "on_post_tool_use_failure",
+    "on_agent_stop",
     "on_session_end",
     "on_error_occurred",
 )
@@ -54,9 +56,11 @@ class SessionKeywords(TypedDict, total=False):
     durability: Durability
     on_session_start: Hook | None
     on_user_prompt_submitted: Hook | None
+    on_user_prompt_transformed: Hook | None
     on_pre_tool_use: Hook | None
     on_post_tool_use: Hook | None
     on_post_tool_use_failure: Hook | None
+    on_agent_stop: Hook | None
     on_session_end: Hook | None
     on_error_occurred: Hook | None
 
@@ -94,9 +98,11 @@ def build_options(
     durability: Durability = "default",
     on_session_start: Hook | None = None,
     on_user_prompt_submitted: Hook | None = None,
+    on_user_prompt_transformed: Hook | None = None,
     on_pre_tool_use: Hook | None = None,
     on_post_tool_use: Hook | None = None,
     on_post_tool_use_failure: Hook | None = None,
+    on_agent_stop: Hook | None = None,
     on_session_end: Hook | None = None,
     on_error_occurred: Hook | None = None,
 ) -> SessionOptions:
@@ -107,9 +113,11 @@ def build_options(
     named = {
         "on_session_start": on_session_start,
         "on_user_prompt_submitted": on_user_prompt_submitted,
+        "on_user_prompt_transformed": on_user_prompt_transformed,
         "on_pre_tool_use": on_pre_tool_use,
         "on_post_tool_use": on_post_tool_use,
         "on_post_tool_use_failure": on_post_tool_use_failure,
+        "on_agent_stop": on_agent_stop,
         "on_session_end": on_session_end,
         "on_error_occurred": on_error_occurred,
     }

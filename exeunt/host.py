@@ -43,8 +43,8 @@ class SessionHost(HostCore):
         * `on_permission_request`: called before each tool that does not skip permission; without it, such a tool
           is denied. `approve_all` approves every call, `leave_pending` leaves them to `session.answer`.
         * `on_user_input_request`: called when a tool asks the user something; without it, nobody can be asked.
-        * `hooks`, or `on_session_start`, `on_user_prompt_submitted`, `on_pre_tool_use`, `on_post_tool_use`,
-          `on_post_tool_use_failure`, `on_session_end`, `on_error_occurred`.
+        * `hooks`, or `on_session_start`, `on_user_prompt_submitted`, `on_user_prompt_transformed`, `on_pre_tool_use`,
+          `on_post_tool_use`, `on_post_tool_use_failure`, `on_agent_stop`, `on_session_end`, `on_error_occurred`.
         * `tenant`: whose share of the host it uses. `streaming`: whether answers are asked for in pieces.
         * `limits={"steps": 200, "failed_batches": 10, "tokens": None}`: the budget of one turn.
         * `waits`, `retries`: time-outs and the retry policy (`exeunt.Waits`, `exeunt.RetryPolicy`).

@@ -114,7 +114,12 @@ async def _decision(
     if handler is not None and not request.resolved:
         arguments = ToolCall(call.call.id, call.name, call.arguments_json).arguments
         asked = PermissionRequest(
-            call.call.id, call.name, arguments, tool.description, request_id=request.request_id
+            call.call.id,
+            call.name,
+            arguments,
+            tool.description,
+            request_id=request.request_id,
+            hook_message=call.asked_because,
         )
         answer = handler(asked, call.actor.invocation(call.call.id))
         if inspect.isawaitable(answer):

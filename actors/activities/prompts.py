@@ -1,4 +1,4 @@
-"""The hooks around a turn: after the one before, at the session's start, for each prompt."""
+"""The hooks around a turn: at the end of the one before, at the session's start, for each prompt."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,8 +8,20 @@ import attrs
 from exeunt.actors.activities.activity import Activity
 from exeunt.actors.activities.hook_calls import call_hook, common_fields
 from exeunt.actors.callers import CALLER, Caller
-from exeunt.actors.hook_outputs import SESSION_END, SESSION_START, USER_PROMPT_SUBMITTED
-from exeunt.actors.hooks import SessionEndInput, SessionStartInput, UserPromptSubmittedInput
+from exeunt.actors.hook_outputs import (
+    AGENT_STOP,
+    SESSION_END,
+    SESSION_START,
+    USER_PROMPT_SUBMITTED,
+    USER_PROMPT_TRANSFORMED,
+)
+from exeunt.actors.hooks import (
+    AgentStopInput,
+    SessionEndInput,
+    SessionStartInput,
+    UserPromptSubmittedInput,
+    UserPromptTransformedInput,
+)
 from exeunt.actors.text import encodable
 from exeunt.actors.turn.live import Turn
 
@@ -21,7 +33,7 @@ class PreparedPrompt:
     content: str
     """For the model."""
     original: str | None = None
-    """What was sent, where a hook changed it."""
+    """Without what hooks have added to it, where they have."""
     blocked: str | None = None
     """Why a hook keeps it out."""
 
@@ -33,6 +45,8 @@ class Preparation:
     prompts: Sequence[PreparedPrompt]
     greeting: str | None = None
     """What the hook of the session's start wants the model to read first."""
+    blocked_stop: str | None = None
+    """What a hook wants done before the work ends that the clear of the turn before has ended."""
 
 
 class PromptHooks(Activity):
@@ -57,7 +71,10 @@ class PromptHooks(Activity):
 
     async def _run_hooks(self) -> Preparation:
         hooks = self.actor.options.hooks
-        if self.ended is not None and hooks.on_session_end is not None:
+        blocked_stop = None
+        if self.ended is not None:
+            if self.turn.seed is not None:
+                blocked_stop = await run_stop_hook(self, active=self.turn.stops_blocked > 0)
             await run_end_hook(self, self.ended, self.turn.records[-1].content or None)
         greeting = None
         if self.greets_as is not None and hooks.on_session_start is not None:
@@ -66,7 +83,8 @@ class PromptHooks(Activity):
             )
             answer = await call_hook(self, hooks.on_session_start, SESSION_START, start_input)
             greeting = answer.output.additional_context or None
-        return Preparation([await self._prepare(prompt) for prompt in self.prompts], greeting)
+        prompts = [await self._prepare(prompt) for prompt in self.prompts]
+        return Preparation(prompts, greeting, blocked_stop)
 
     def lost(self, result: Any) -> Preparation:
         """Without its hooks no prompt goes to the model: they may be what keeps secrets out."""
@@ -74,39 +92,73 @@ class PromptHooks(Activity):
         return Preparation([PreparedPrompt(p, blocked=reason) for p in self.prompts])
 
     async def _prepare(self, prompt: str) -> PreparedPrompt:
-        hook = self.actor.options.hooks.on_user_prompt_submitted
-        if hook is None:
-            return PreparedPrompt(prompt)
-        hook_input = UserPromptSubmittedInput(**common_fields(self), prompt=prompt)
-        output = (await call_hook(self, hook, USER_PROMPT_SUBMITTED, hook_input)).output
-        if output.decision == "block":
-            return PreparedPrompt(prompt, blocked=output.reason or "no reason provided")
-        content = output.modified_prompt or prompt
-        if output.additional_context:
-            content = f"{content}\n\n<system_reminder>\n{output.additional_context}\n</system_reminder>"
+        hooks = self.actor.options.hooks
+        content = prompt
+        if hooks.on_user_prompt_submitted is not None:
+            hook_input = UserPromptSubmittedInput(**common_fields(self), prompt=prompt)
+            hook = hooks.on_user_prompt_submitted
+            output = (await call_hook(self, hook, USER_PROMPT_SUBMITTED, hook_input)).output
+            if output.decision == "block":
+                return PreparedPrompt(prompt, blocked=output.reason or "no reason provided")
+            prompt = content = encodable(output.modified_prompt or prompt)
+            if output.additional_context:
+                content = f"{content}\n\n<system_reminder>\n{output.additional_context}\n</system_reminder>"
+        if hooks.on_user_prompt_transformed is not None:
+            shown = UserPromptTransformedInput(
+                **common_fields(self), prompt=prompt, transformed_prompt=content
+            )
+            transform = hooks.on_user_prompt_transformed
+            changed = (await call_hook(self, transform, USER_PROMPT_TRANSFORMED, shown)).output
+            content = changed.modified_transformed_prompt or content
         content = encodable(content)
         return PreparedPrompt(content, prompt if content != prompt else None)
 
 
 class EndHook(Activity):
-    """Runs the hook after a turn."""
+    """Runs the hooks after a turn."""
 
-    def __init__(self, turn: Turn, reason: str, message: str | None, error: str | None) -> None:
+    def __init__(
+        self, turn: Turn, reason: str, message: str | None, error: str | None, *, stops: bool
+    ) -> None:
         super().__init__(turn.actor)
+        self.turn = turn
         self.reason = reason
         self.message = message
         self.error = error
+        self.stops = stops
+        """Whether the agent stops by itself, so that a hook may keep it from that; who waits for the reply waits for
+        this too."""
+        self.aborted = False
+        """Whether somebody wants nothing more to be done."""
 
-    async def run(self) -> None:
-        """Run it; what it returns changes nothing."""
+    async def run(self) -> str | None:
+        """Run them; return what is to be done instead of ending, where a hook wants that."""
         token = CALLER.set(Caller(self.actor, hook=self))
         try:
+            if self.stops:
+                instead = await run_stop_hook(self, active=self.turn.stops_blocked > 0)
+                if instead is not None:
+                    # The turn goes on in another, which calls the other hook.
+                    return instead
             await run_end_hook(self, self.reason, self.message, self.error)
+            return None
         finally:
             CALLER.reset(token)
 
     def lost(self, result: Any) -> None:
         """A hook that did not return has nothing to say."""
+
+
+async def run_stop_hook(activity: Activity, *, active: bool) -> str | None:
+    """Call the hook at the end of the agent's work; return what it wants done instead, if anything."""
+    hook = activity.actor.options.hooks.on_agent_stop
+    if hook is None:
+        return None
+    hook_input = AgentStopInput(**common_fields(activity), stop_hook_active=active)
+    output = (await call_hook(activity, hook, AGENT_STOP, hook_input)).output
+    if output.decision != "block":
+        return None
+    return encodable(output.reason or "") or None
 
 
 async def run_end_hook(

@@ -61,6 +61,8 @@ class Call(Activity):
     """Its recorded outcome; until then it is in flight."""
     held: CallEnd | None = None
     """Its success, kept back until the clear that it owns can be committed."""
+    asked_because: str | None = None
+    """What the hook said that wants a person to be asked; empty where it said nothing."""
     was_owner: bool = False
     """Whether it ever owned a clear."""
     clear_refused: bool = False
@@ -247,6 +249,8 @@ class Call(Activity):
             reason = output.permission_decision_reason or "No reason provided"
             text = f"Denied by preToolUse hook: {reason}"
             return CallEnd(Outcome.DENIED, text, text)
+        if decision == "ask":
+            self.asked_because = encodable(output.permission_decision_reason or "")
         return None if decision is None else decision == "ask"
 
     def _replace_arguments(self, arguments: Any) -> None:

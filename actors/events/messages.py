@@ -1,6 +1,6 @@
 """Events of the conversation. Each that the model sees satisfies `exeunt.actors.models.Message` as it is."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from exeunt.actors.events.envelope import EphemeralEvent, Event
 from exeunt.actors.models import Role, ToolCall
@@ -29,6 +29,11 @@ class MessageAccepted(Event, frozen=True, gc=False, tag="message.accepted"):
     prompt: str
     steers: bool = False
     """Whether it joins the running turn instead of waiting for one of its own."""
+    first: bool = False
+    """Whether it goes before the messages that wait already, instead of behind them."""
+    note: dict[str, Any] | None = None
+    """What its sender wants to be remembered with it: JSON values, for those who show the session. Nothing that the
+    host does depends on it."""
 
 
 class MessageDropped(Event, frozen=True, gc=False, tag="message.dropped"):
@@ -55,7 +60,8 @@ class UserMessage(Event, frozen=True, gc=False, tag="user.message"):
     delivery: str = "queued"
     """`idle`, `queued`, `steering`, `seed`, `hook`: the first two and `seed` begin a turn."""
     prompt: str | None = None
-    """What was sent, where a hook changed it."""
+    """Without what hooks have added to it or made of it as a whole, where they have. What was sent is in
+    `message.accepted`, or as the seed in `session.context_cleared`."""
 
 
 class AssistantTurnStart(Event, frozen=True, gc=False, tag="assistant.turn_start"):

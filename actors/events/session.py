@@ -23,6 +23,8 @@ class SessionResume(Event, frozen=True, gc=False, tag="session.resume"):
     event_count: int
     """Events in the log before this one."""
     continue_pending_work: bool = False
+    was_active: bool = False
+    """Whether it was in memory all the while, and somebody else has only come to it."""
 
 
 class SessionRestarted(Event, frozen=True, gc=False, tag="session.restarted"):

@@ -99,6 +99,8 @@ class PermissionRequested(Event, frozen=True, gc=False, tag="permission.requeste
     """When the request ends without an answer, in seconds since the epoch; `None` in logs of old."""
     guidance: str | None = None
     """What a hook wants the model to read after the batch, if the call has to wait on in another activation."""
+    hook_message: str | None = None
+    """Why a hook wants a person to be asked; `None` where none wants that."""
 
 
 class PermissionCompleted(Event, frozen=True, gc=False, tag="permission.completed"):

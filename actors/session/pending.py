@@ -69,6 +69,7 @@ def _shown(actor: "SessionActor", asked: "Asked", call: "Call") -> PendingReques
             arguments,
             event.tool_description,
             request_id=event.request_id,
+            hook_message=event.hook_message,
         )
     else:
         request = UserInputRequest(

@@ -5,7 +5,7 @@ The actor may be in memory or have left it; what is in `AWAY` is brought back by
 
 import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -67,10 +67,15 @@ async def put_anywhere(actor: SessionActor, handler: Callable[..., None], *argum
 
 
 def put_waiting(
-    actor: SessionActor, prompt: Any, mode: Any, caller: Caller | None
+    actor: SessionActor,
+    prompt: Any,
+    mode: Any,
+    caller: Caller | None,
+    first: bool,
+    note: dict[str, Any] | None,
 ) -> tuple[ReplyWaiter, str]:
     waiter = ReplyWaiter(actor, caller)
-    return waiter, put_message(actor, prompt, mode, waiter)
+    return waiter, put_message(actor, prompt, mode, waiter, first, note)
 
 
 def put_call(actor: SessionActor, call: host_calls.HostCall) -> None:
@@ -80,12 +85,19 @@ def put_call(actor: SessionActor, call: host_calls.HostCall) -> None:
         actor.put(host_calls.accept, call)
 
 
-def put_message(actor: SessionActor, prompt: Any, mode: Any, waiter: Waiter | None) -> str:
+def put_message(
+    actor: SessionActor,
+    prompt: Any,
+    mode: Any,
+    waiter: Waiter | None,
+    first: bool = False,
+    note: dict[str, Any] | None = None,
+) -> str:
     check_message(prompt, mode)
     check_open(actor)
     actor.host.turn_slots.offer(actor.options.tenant, session_id=actor.id)
     message_id = actor.new_id()
-    actor.put(turns.accept, message_id, prompt, mode, waiter)
+    actor.put(turns.accept, message_id, prompt, mode, waiter, first, note)
     return message_id
 
 
@@ -115,6 +127,17 @@ def check_message(prompt: Any, mode: Any) -> None:
         ) from error
     if mode not in ("enqueue", "immediate"):
         raise InvalidConfiguration(f"mode must be 'enqueue' or 'immediate', not {mode!r}")
+
+
+def checked_note(note: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return a copy of a note that a journal can write. Raises `InvalidConfiguration`."""
+    if note is None:
+        return None
+    try:
+        copy: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(dict(note)))
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidConfiguration(f"a note holds JSON values only: {error}") from error
+    return copy
 
 
 def check_open(actor: SessionActor) -> None:

@@ -1,6 +1,6 @@
 """The handle of a session: what hosts and handlers hold."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Literal, TypeVar, cast
 
@@ -19,6 +19,7 @@ from exeunt.actors.session.pending import PendingRequest, pending_requests
 from exeunt.actors.session.putting import (
     AWAY,
     check_message,
+    checked_note,
     deliver_within,
     encoded,
     is_own_handler,
@@ -92,12 +93,20 @@ class Session:
     def __repr__(self) -> str:
         return f"<Session {self._actor.id} {self._actor.status}>"
 
-    async def send(self, prompt: str, mode: Mode = "enqueue") -> str:
+    async def send(
+        self,
+        prompt: str,
+        mode: Mode = "enqueue",
+        *,
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
+    ) -> str:
         """Give the session a message; return its id once it is accepted and cannot be lost.
 
         `mode="enqueue"` waits for a turn of its own, first in first out. `mode="immediate"` joins the running turn
-        before its next request; when none runs, it is the same. An accepted message ends exactly once: with the
-        turn that takes it in, or with `message.dropped`.
+        before its next request; when none runs, it is the same. With *first* it goes before the messages that wait
+        already. *note* holds JSON values that are logged with the message and that nothing else depends on. An
+        accepted message ends exactly once: with the turn that takes it in, or with `message.dropped`.
 
         A session that has left memory comes back first, and takes what is sent meanwhile in the order of the calls.
 
@@ -106,17 +115,25 @@ class Session:
         Cancelled: the message is accepted or was never there.
         """
         actor = self._actor
+        noted = checked_note(note)
         if actor.status in AWAY:
             check_message(prompt, mode)
-            act = partial(put_message, prompt=prompt, mode=mode, waiter=None)
+            act = partial(put_message, prompt=prompt, mode=mode, waiter=None, first=first, note=noted)
             message_id = await actor.host.deliver(actor.id, act)
             actor = self._actor
         else:
-            message_id = put_message(actor, prompt, mode, None)
+            message_id = put_message(actor, prompt, mode, None, first, noted)
         await until_safe(actor)
         return message_id
 
-    def send_now(self, prompt: str, mode: Mode = "enqueue") -> str | None:
+    def send_now(
+        self,
+        prompt: str,
+        mode: Mode = "enqueue",
+        *,
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
+    ) -> str | None:
         """Give the session a message without waiting; return its id, or `None` where that takes waiting.
 
         It does where the session has left memory, or where an accepted message would not be safe at once: then
@@ -125,7 +142,7 @@ class Session:
         actor = self._actor
         if actor.status != "live" or (actor.options.durability != "relaxed" and actor.log.outlives_process):
             return None
-        return put_message(actor, prompt, mode, None)
+        return put_message(actor, prompt, mode, None, first, checked_note(note))
 
     def pending_messages(self) -> tuple[Pending, ...]:
         """Return the accepted messages that no turn has taken in: those that steer first, then the queue, in order."""
@@ -149,6 +166,8 @@ class Session:
         *,
         mode: Mode = "enqueue",
         abort_on_cancel: bool = False,
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
     ) -> Reply:
         """Give the session a message and wait for the reply; through clears, to the answer of the last seed.
 
@@ -162,16 +181,17 @@ class Session:
         """
         actor = self._actor
         seconds = checked_timeout(timeout)
+        noted = checked_note(note)
         caller = refuse_deadlock(actor, "send_and_wait")
         if actor.status in AWAY:
             check_message(prompt, mode)
             began = actor.host.clock.now()
-            act = partial(put_waiting, prompt=prompt, mode=mode, caller=caller)
+            act = partial(put_waiting, prompt=prompt, mode=mode, caller=caller, first=first, note=noted)
             waiter, message_id = await deliver_within(actor, act, seconds)
             if seconds is not None:
                 seconds = max(0.0, seconds - (actor.host.clock.now() - began))
         else:
-            waiter, message_id = put_waiting(actor, prompt, mode, caller)
+            waiter, message_id = put_waiting(actor, prompt, mode, caller, first, noted)
         try:
             return await waiter.reply(message_id, seconds)
         except trio.Cancelled:

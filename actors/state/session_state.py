@@ -47,7 +47,7 @@ BEGINS_A_TURN = frozenset({"idle", "queued", "seed"})
 """Deliveries of a user message that open a turn."""
 
 FRONT = 0
-"""Order of a steered message that was left over: before everything that was queued."""
+"""Order of a steered message that was left over, and of one that was sent to be first: before all that was queued."""
 
 
 class Pending(msgspec.Struct, frozen=True, gc=False):
@@ -181,15 +181,15 @@ def _system(state: SessionState, event: SystemMessage) -> None:
 
 
 def _accepted(state: SessionState, event: MessageAccepted) -> None:
-    item = Pending(event.message_id, event.prompt, event.mode, event.seq)
+    item = Pending(event.message_id, event.prompt, event.mode, FRONT if event.first else event.seq)
     if event.steers:
-        if state.steering is None:
-            state.steering = deque()
-        state.steering.append(item)
+        lane = state.steering = deque[Pending]() if state.steering is None else state.steering
     else:
-        if state.queue is None:
-            state.queue = deque()
-        state.queue.append(item)
+        lane = state.queue = deque[Pending]() if state.queue is None else state.queue
+    if event.first:
+        lane.appendleft(item)
+    else:
+        lane.append(item)
 
 
 def _leaves(state: SessionState, message_id: str) -> None:

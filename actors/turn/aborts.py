@@ -27,6 +27,8 @@ def abort(actor: SessionActor, keep_queue: bool, reason: str, waiter: Waiter | N
         actor.emit(Abort, reason, turn.turn_id)
     elif turn is None and actor.host_batch is not None and actor.host_batch.calls[0].cause is None:
         actor.emit(Abort, reason, None)
+    if actor.aftermath is not None:
+        actor.aftermath.aborted = True
     affected = _waiting(actor, turn)
     if not keep_queue:
         error = TurnAborted("the message was dropped by an abort", session_id=actor.id)

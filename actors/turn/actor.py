@@ -68,8 +68,8 @@ class SessionActor(Outbox):
         self.epoch = 0
         """Restarts of this activation."""
         self.turn: Turn | None = None
-        self.aftermath: Activity | None = None
-        """The hook after a turn; nothing begins before it has returned."""
+        self.aftermath: Any = None
+        """The hooks after a turn (`exeunt.actors.activities.prompts.EndHook`); nothing begins before they return."""
         self.clear: Any = None
         """The staged clear (`exeunt.actors.turn.clears.StagedClear`)."""
         self.host_batch: Batch | None = None

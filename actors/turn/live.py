@@ -120,6 +120,8 @@ class Turn:
     steps: int = 0
     failed_batches: int = 0
     tokens: int = 0
+    stops_blocked: int = 0
+    """How often in a row a hook has kept the agent from ending."""
     plain_calls: int = 0
     """Calls that were no clears."""
     batch: Batch | None = None

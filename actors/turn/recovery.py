@@ -372,7 +372,7 @@ def _dead_letter(actor: SessionActor, entry: Entry, cause: str) -> None:
     handler, arguments = entry
     actor.emit(DeadLetter, _name(entry), cause)
     if handler is turns.accept:
-        message_id, prompt, mode, _ = arguments
+        message_id, prompt, mode, *_ = arguments
         actor.active = True
         actor.emit(MessageAccepted, message_id, mode, prompt)
         actor.emit(MessageDropped, message_id, "dead_letter" if cause == "crash" else "session_failed")

@@ -81,6 +81,7 @@ def ask_permission(actor: "SessionActor", request: OpenRequest, description: str
         description,
         deadline,
         None if guidance is None else encodable(guidance),
+        call.asked_because,
     )
     _open(call, request)
     parking.park(actor, call)

@@ -21,7 +21,7 @@ from exeunt.actors.events import (
     TurnEnd,
     UserMessage,
 )
-from exeunt.actors.hooks import NO_HOOKS
+from exeunt.actors.hooks import NO_HOOKS, Hooks
 from exeunt.actors.models import ModelError, ModelResponse, Usage
 from exeunt.actors.outcomes import TurnEndReason
 from exeunt.actors.session.replies import Reply
@@ -33,14 +33,27 @@ from exeunt.actors.turn.live import Turn, TurnRecord, Waiter
 
 NO_USAGE = Usage()
 
+ENDS_BY_ITSELF = frozenset({TurnEndReason.COMPLETED, TurnEndReason.TERMINAL_TOOL})
+
+MOST_BLOCKED_STOPS = 16
+"""Times in a row that a hook may keep an agent from ending: more are no remedy, but a loop. As for clears."""
+
 WITHHELD = "[The first message of this context was withheld.]"
 """What the model reads in the place of a seed that a hook blocked: a context begins with a user message."""
 
 
-def accept(actor: SessionActor, message_id: str, prompt: str, mode: str, waiter: Waiter | None) -> None:
+def accept(
+    actor: SessionActor,
+    message_id: str,
+    prompt: str,
+    mode: str,
+    waiter: Waiter | None,
+    first: bool = False,
+    note: dict[str, Any] | None = None,
+) -> None:
     """Take a message in: it steers the running turn, or queues, or begins a turn."""
     steers = mode == "immediate" and actor.turn is not None
-    actor.emit(MessageAccepted, message_id, mode, prompt, steers)
+    actor.emit(MessageAccepted, message_id, mode, prompt, steers, first, note)
     if waiter is not None:
         actor.expect(message_id, waiter)
     delivery = "queued" if actor.active else "idle"
@@ -87,6 +100,7 @@ def begin_seeded(actor: SessionActor, seed: str, before: Turn | None) -> None:
         return
     turn.records = before.records
     turn.message_ids = before.message_ids
+    turn.stops_blocked = before.stops_blocked
     if before.has_slot:
         before.has_slot = False
         turn.has_slot = actor.host.turn_slots.hand_over(before, turn)
@@ -146,15 +160,19 @@ def _prepare(actor: SessionActor, turn: Turn) -> None:
     if hooks is not NO_HOOKS:
         # A seed is all that its first request holds, so the greeting waits for a message.
         greets = turn.pending is not None and not actor.greeted and hooks.on_session_start is not None
-        # Only a seeded turn has turns before it: the hook after the one that cleared is called here.
-        ended = "complete" if turn.records and hooks.on_session_end is not None else None
-        if greets or ended is not None or hooks.on_user_prompt_submitted is not None:
+        # Of a turn that goes on in this one, the hooks at its end are called here.
+        ended = "complete" if turn.records and (hooks.on_session_end or hooks.on_agent_stop) else None
+        if greets or ended is not None or _sees_prompts(hooks):
             greets_as = ("resume" if actor.resumed else "new") if greets else None
             actor.greeted = actor.greeted or greets
             _run_hooks(actor, turn, PromptHooks(turn, [prompt], greets_as, ended))
             return
     _enter_first(actor, turn, prompt, None)
     start_step(actor, turn)
+
+
+def _sees_prompts(hooks: Hooks) -> bool:
+    return hooks.on_user_prompt_submitted is not None or hooks.on_user_prompt_transformed is not None
 
 
 def _run_hooks(actor: SessionActor, turn: Turn, activity: PromptHooks) -> None:
@@ -191,6 +209,9 @@ def prompts_prepared(actor: SessionActor, activity: PromptHooks, result: Prepara
     if turn.cause is not None:
         end_turn(actor, turn, TurnEndReason.ABORTED)
         return
+    if result.blocked_stop is not None:
+        # It follows the seed, which is what the agent does next in any case.
+        actor.emit(MessageAccepted, actor.new_id(), "enqueue", result.blocked_stop, False, True)
     if result.greeting is not None:
         actor.emit(UserMessage, encodable(result.greeting), turn.turn_id, None, "hook")
     prompts = result.prompts
@@ -259,7 +280,7 @@ def start_step(actor: SessionActor, turn: Turn) -> None:
     """Take in what steers the turn, and make a request."""
     steering = actor.state.steering
     if steering:
-        if actor.options.hooks.on_user_prompt_submitted is not None:
+        if _sees_prompts(actor.options.hooks):
             _run_hooks(actor, turn, PromptHooks(turn, [item.prompt for item in steering], None, None))
             return
         _steer_all(actor, turn, [PreparedPrompt(item.prompt) for item in steering])
@@ -354,17 +375,30 @@ def end_turn(
     close_turn(actor, turn, reason, content=content)
     actor.turn = None
     parking.leave_slot(actor, turn)
-    _answer_waiters(actor, turn, reason, error)
+    hooks = actor.options.hooks
+    stops = hooks.on_agent_stop is not None and _may_be_kept_from_ending(actor, turn, reason)
+    if not stops:
+        _answer_waiters(actor, turn, reason, error)
     if turn.abort_waiters:
         aborts.answer(actor, turn)
-    hooks = actor.options.hooks
-    if hooks.on_session_end is not None and actor.status == "live":
+    if (stops or hooks.on_session_end is not None) and actor.status == "live":
         kind = {TurnEndReason.ABORTED: "abort", TurnEndReason.ERROR: "error"}.get(reason, "complete")
         message = turn.records[-1].content or None
-        actor.aftermath = EndHook(turn, kind, message, None if error is None else str(error))
+        said = None if error is None else str(error)
+        actor.aftermath = EndHook(turn, kind, message, said, stops=stops)
         actor.start(actor.aftermath)
         return
     after_turn(actor)
+
+
+def _may_be_kept_from_ending(actor: SessionActor, turn: Turn, reason: TurnEndReason) -> bool:
+    if reason not in ENDS_BY_ITSELF or actor.status != "live":
+        return False
+    if turn.stops_blocked < MOST_BLOCKED_STOPS:
+        return True
+    text = f"a hook has kept the agent from ending {MOST_BLOCKED_STOPS} times in a row; it is not asked again"
+    actor.emit(SessionWarning, "stop_blocked", text)
+    return False
 
 
 def after_turn(actor: SessionActor) -> None:
@@ -375,13 +409,31 @@ def after_turn(actor: SessionActor) -> None:
         begin_next(actor)
 
 
-def end_hook_returned(actor: SessionActor, activity: EndHook, result: Any) -> None:
-    """The hook after a turn is done."""
+def end_hook_returned(actor: SessionActor, activity: EndHook, result: str | None) -> None:
+    """The hooks after a turn are done."""
     if activity.done:
         return
     activity.finish()
     actor.aftermath = None
+    turn = activity.turn
+    if activity.stops:
+        if result is not None and actor.status == "live" and not activity.aborted:
+            _go_on_instead(actor, turn, result)
+            return
+        _answer_waiters(actor, turn, TurnEndReason(turn.records[-1].reason), None)
     after_turn(actor)
+
+
+def _go_on_instead(actor: SessionActor, before: Turn, prompt: str) -> None:
+    """Begin a turn with what a hook wants done before the agent ends, in the place of the one that has ended."""
+    actor.emit(MessageAccepted, actor.new_id(), "enqueue", prompt, False, True)
+    assert actor.state.queue is not None
+    turn = Turn(actor, actor.new_id(), actor.host.clock.now())
+    turn.pending = actor.state.queue[0]
+    turn.records = before.records
+    turn.message_ids = before.message_ids
+    turn.stops_blocked = before.stops_blocked + 1
+    _ask_for_slot(actor, turn)
 
 
 def _answer_waiters(actor: SessionActor, turn: Turn, reason: TurnEndReason, error: ModelError | None) -> None:

@@ -84,7 +84,12 @@ def _merged(output: Mapping[str, Any], two: Any) -> Any:
     return merged
 
 
-_CHANGES = {"modified_prompt": "prompt", "modified_args": "tool_args", "modified_result": "tool_result"}
+_CHANGES = {
+    "modified_prompt": "prompt",
+    "modified_transformed_prompt": "transformed_prompt",
+    "modified_args": "tool_args",
+    "modified_result": "tool_result",
+}
 """What a hook changes, by its name in the output: the next hook sees it so."""
 
 

@@ -37,6 +37,8 @@ class WireOptions:
     wait_for_clients: bool = False
     """Whether a call waits for a client that has disconnected, until one answers or the call's time is over. Else
     it fails, and the model reads so."""
+    context_tokens: int = attrs.field(default=128_000, validator=whole_number(least=1))
+    """Tokens that a model takes in, where a client does not say: what most models of 2026 take at least."""
     system_message: str = ""
     """What stands before the system message of each session, unless its client replaces that."""
     shutdown_ends_server: bool = False

@@ -120,6 +120,7 @@ METHODS: Mapping[str, Method] = {
     "session.metadata.isProcessing": Method(metadata.is_processing, se.OneSession),
     "session.metadata.activity": Method(metadata.activity, se.OneSession),
     "session.metadata.contextInfo": Method(metadata.context_info, st.ContextInfo),
+    "session.metadata.getContextAttribution": Method(metadata.context_attribution, se.OneSession),
     "session.metadata.getContextHeaviestMessages": Method(metadata.heaviest_messages, st.HeaviestMessages),
     "session.metadata.recomputeContextTokens": Method(metadata.recompute_tokens, se.OneSession),
     "session.metadata.setWorkingDirectory": Method(metadata.set_working_directory, st.SetWorkingDirectory),

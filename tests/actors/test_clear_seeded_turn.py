@@ -106,7 +106,7 @@ async def test_the_prompt_hook_sees_the_seed_and_may_change_it(autojump_clock: M
         # The boundary keeps what was asked for; the message says what became of it, and from what.
         assert await seeds(session) == ["FRESH"]
         seed = (await logged(session, "user.message"))[1]
-        assert (seed.content, seed.prompt, seed.delivery) == (changed, "FRESH", "seed")
+        assert (seed.content, seed.prompt, seed.delivery) == (changed, "fresh", "seed")
         await session.send_and_wait("AND NOW?")
         assert model.requests[2].contents[0] == changed
     model.verify()

@@ -2,12 +2,13 @@
 
 from typing import Any
 
+import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
-from exeunt import ToolInvocation, TurnFailed
+from exeunt import InvalidConfiguration, ToolInvocation, TurnFailed
 from exeunt.testing import Gate, ScriptedModel, Sleepy, after, call, checked_host, fail, run_virtual, say
 from tests.actors.session_support import (
     begin,
@@ -259,3 +260,33 @@ def test_every_message_is_taken_in_once_and_those_of_a_mode_in_order(moves: list
         model.verify(all_given=False)
 
     run_virtual(program)
+
+
+async def test_a_message_that_is_to_be_first_goes_before_those_that_wait(autojump_clock: object) -> None:
+    model = ScriptedModel([call("slow"), say("A done"), say("C"), say("B")])
+    async with checked_host() as host, trio.open_nursery() as nursery:
+        session = await open_session(host, model, plain_tool("slow", Sleepy(3)))
+        first = begin(nursery, session.send_and_wait, "A")
+        await trio.sleep(1)
+        await session.send("B")
+        await session.send("C", first=True)
+        assert [item.prompt for item in session.pending_messages()] == ["C", "B"]
+        assert (await first.wait()).value.content == "A done"
+        await settled(session)
+        assert [m.content for m in await logged(session, "user.message")] == ["A", "C", "B"]
+    model.verify()
+
+
+async def test_a_note_is_logged_with_its_message_and_must_be_json(autojump_clock: object) -> None:
+    model = ScriptedModel([say("A done")])
+    async with checked_host() as host:
+        session = await open_session(host, model)
+        given: dict[str, Any] = {"from": ["a", 1]}
+        await session.send_and_wait("A", note=given)
+        given["from"].append("later")
+        for wrong in ({"x": object()}, {"x": float}):
+            with pytest.raises(InvalidConfiguration, match="JSON values only"):
+                await session.send("B", note=wrong)
+        (accepted,) = await logged(session, "message.accepted")
+        assert accepted.note == {"from": ["a", 1]}
+    model.verify()

@@ -246,3 +246,28 @@ async def test_half_a_surrogate_pair_from_a_hook_does_not_brick_the_session(
         assert model.requests[1].results == {"call_1": "Denied by preToolUse hook: b\ufffd"}
         assert model.requests[1].contents[-1] == "Additional context from preToolUse hook:\na\ufffd"
     model.verify()
+
+
+async def test_a_hook_sees_each_prompt_as_it_is_to_enter_the_context_and_may_change_it(
+    autojump_clock: MockClock,
+) -> None:
+    seen: list[tuple[str, str]] = []
+
+    def transform(hook_input: Any, invocation: Any) -> dict[str, str]:
+        seen.append((hook_input.prompt, hook_input.transformed_prompt))
+        return {"modified_transformed_prompt": hook_input.transformed_prompt.upper()}
+
+    hooks: dict[str, Any] = {
+        "on_user_prompt_submitted": answering({"modified_prompt": "b", "additional_context": "c"}),
+        "on_user_prompt_transformed": transform,
+    }
+    model = ScriptedModel(["one"])
+    async with checked_host() as host:
+        session = await open_session(host, model, hooks=hooks)
+        await session.send_and_wait("a")
+        added = "b\n\n<system_reminder>\nc\n</system_reminder>"
+        assert seen == [("b", added)]
+        assert model.requests[0].contents == (added.upper(),)
+        (message,) = await logged(session, UserMessage)
+        assert message.prompt == "b"
+    model.verify()

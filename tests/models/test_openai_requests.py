@@ -199,3 +199,9 @@ def test_a_setting_that_cannot_work_is_refused_without_naming_a_secret(settings:
     with pytest.raises(InvalidConfiguration) as caught:
         OpenAIModel(**chosen)
     assert "secret" not in str(caught.value)
+
+
+def test_a_tool_without_a_description_is_sent_without_one() -> None:
+    tools = (ToolDefinition("bare", "", {"type": "object", "properties": {}}),)
+    (described,) = json.loads(encoder().encode(ModelRequest((), tools), stream=False))["tools"]
+    assert "description" not in described["function"]

@@ -217,3 +217,25 @@ async def test_a_hanging_model_does_not_keep_a_server_from_ending(autojump_clock
         client = await wire.connect()
         await client.create()
         await client.say()
+
+
+async def test_a_session_that_nothing_was_done_with_is_forgotten_when_its_last_client_says_goodbye(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_wire(ScriptedModel(["done"])) as wire:
+        one, two = await wire.connect(), await wire.connect()
+        for session in ("unused", "used", "lost"):
+            await one.create(session)
+            await two.call("session.resume", sessionId=session)
+            await one.call("session.detach", sessionId=session)
+            assert (await two.call("session.getMessages", sessionId=session))["events"]
+        await two.say(session="used")
+        await two.event("session.idle")
+        for session in ("unused", "used"):
+            await two.call("session.destroy", sessionId=session)
+        with pytest.raises(WireFailure, match="Session not found for sessionId: unused"):
+            await one.call("session.getMessages", sessionId="unused")
+        assert (await one.call("session.getMessages", sessionId="used"))["events"]
+        # Who is only cut off may come back.
+        await two.leave()
+        assert (await one.call("session.resume", sessionId="lost"))["sessionId"] == "lost"

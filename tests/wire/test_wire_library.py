@@ -90,6 +90,7 @@ async def test_sessions_are_listed_found_closed_and_deleted(autojump_clock: Mock
             "isRemote"
         ] is False
         assert await client.call("session.getMetadata", sessionId="nobody") == {}
+        await client.call("session.name.set", sessionId="session-b", name="Kept")
         await client.call("session.detach", sessionId="session-b")
         with pytest.raises(WireFailure, match="exists already"):
             await client.create("session-b")
@@ -112,3 +113,16 @@ async def test_creating_a_session_in_memory_attaches_to_it(autojump_clock: MockC
         assert (await two.create())["sessionId"] == "s"
         await one.say()
         await two.event("session.idle")
+
+
+async def test_the_first_message_sums_a_session_up_that_has_no_name(autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel(["done"])) as wire:
+        client = await wire.connect()
+        await client.create()
+        assert "summary" not in (await client.call("session.getMetadata", sessionId="s"))["session"]
+        await client.say("first " + "x" * 300)
+        await client.event("session.idle")
+        about = (await client.call("session.getMetadata", sessionId="s"))["session"]
+        assert about["summary"] == ("first " + "x" * 300)[:200]
+        await client.call("session.name.set", sessionId="s", name="Named")
+        assert (await client.call("session.getMetadata", sessionId="s"))["session"]["summary"] == "Named"

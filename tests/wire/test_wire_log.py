@@ -191,14 +191,40 @@ async def test_what_is_attached_to_a_message_is_named_in_its_text(autojump_clock
             "look",
             attachments=[
                 {"type": "file", "path": "/a/b.txt"},
-                {"type": "selection", "filePath": "/c.py", "text": "x = 1"},
+                {
+                    "type": "selection",
+                    "filePath": "/c.py",
+                    "text": "x = 1",
+                    "selection": {"start": {"line": 1}, "end": {"line": 2}},
+                },
+                {
+                    "type": "selection",
+                    "displayName": "d.py",
+                    "text": "y",
+                    "selection": {"start": {"line": 4}},
+                },
+                {
+                    "type": "github_reference",
+                    "number": 7,
+                    "title": "Broken",
+                    "referenceType": "issue",
+                    "state": "open",
+                    "url": "https://example.com/7",
+                },
             ],
         )
         await client.event("session.idle")
     assert model.requests[0].messages[-1].content == (
-        "look\n\n<tagged_files>\n* /a/b.txt\n</tagged_files>\n\n"
-        "<ide_selection>\nUser-selected lines from /c.py:\nx = 1\n</ide_selection>"
+        "<ide_selection>\n"
+        "The user has the following text selected in their IDE. This may or may not be related to their request.\n"
+        "File: /c.py (lines 2-3)\n```\nx = 1\n```\n"
+        "File: d.py (line 5)\n```\ny\n```\n</ide_selection>\n\n\n\n"
+        "look\n\n\n\n<tagged_files>\n* /a/b.txt\n</tagged_files>\n\n\n\n"
+        "<github_references>\n#7 - Broken [issue] [open] (https://example.com/7)\n</github_references>"
     )
+    shown = client.events("user.message")[0]["data"]
+    assert shown["content"] == "look"
+    assert shown["attachments"][0]["type"] == "file"
 
 
 async def test_a_model_that_fails_ends_the_turn_with_its_error(autojump_clock: MockClock) -> None:

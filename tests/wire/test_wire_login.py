@@ -121,6 +121,7 @@ async def test_a_stored_session_of_another_tenant_cannot_be_taken_up(autojump_cl
     async with open_wire(ScriptedModel([]), tokens=TWO) as wire:
         ada = await wire.connect(token="ada's token")
         await ada.create("a")
+        await ada.call("session.name.set", sessionId="a", name="Hers")
         await ada.call("session.detach", sessionId="a")
         bob = await wire.connect(token="bob's token")
         with pytest.raises(WireFailure, match="Session not found: a"):

@@ -10,6 +10,7 @@ from exeunt.wire.serving.models import DefaultProvider
 from exeunt.wire.table import METHODS
 from tests.wire.wire_client import WireFailure, open_wire, tool
 
+PROVIDER_OF_OURS = {"type": "openai", "base_url": "http://127.0.0.1:9/v1"}
 PROVIDER = {"type": "openai", "baseUrl": "http://127.0.0.1:9/v1", "apiKey": "k"}
 
 
@@ -22,7 +23,7 @@ async def test_the_handshake_and_what_runs_here(autojump_clock: MockClock) -> No
         assert await client.call("status.get") == {"version": shaken["version"], "protocolVersion": 3}
         assert (await client.call("auth.getStatus"))["isAuthenticated"] is True
         assert [model["id"] for model in (await client.call("models.list"))["models"]] == ["scripted"]
-        assert await client.call("tools.list") == {"tools": []}
+        assert [one["name"] for one in (await client.call("tools.list"))["tools"]] == ["ask_user"]
 
 
 async def test_without_a_provider_there_is_no_model(autojump_clock: MockClock) -> None:
@@ -31,9 +32,23 @@ async def test_without_a_provider_there_is_no_model(autojump_clock: MockClock) -
         assert (await client.call("auth.getStatus"))["isAuthenticated"] is False
         with pytest.raises(WireFailure, match="Not authenticated"):
             await client.call("models.list")
-        with pytest.raises(WireFailure, match="no model provider") as refused:
-            await client.create()
-        assert refused.value.data == {"type": "InvalidConfiguration"}
+        await client.create()
+        await client.say()
+        await client.event("session.idle")
+        (error,) = client.events("session.error")
+        assert error["data"]["errorType"] == "authentication"
+        assert "no model provider" in error["data"]["message"]
+        assert client.events("assistant.turn_retry") == []
+
+
+async def test_a_session_without_a_model_gets_one_later(autojump_clock: MockClock) -> None:
+    async with open_wire(default=DefaultProvider(provider=dict(PROVIDER_OF_OURS))) as wire:
+        client = await wire.connect()
+        await client.create()
+        await client.say()
+        assert "no model: name one" in (await client.event("session.error"))["data"]["message"]
+        await client.call("session.model.switchTo", sessionId="s", modelId="m")
+        assert (await client.call("session.model.getCurrent", sessionId="s"))["modelId"] == "m"
 
 
 @pytest.mark.parametrize("method", ["session.fleet.start", "session.shell.exec", "no.such", "session.", ""])

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from exeunt.testing import ScriptedModel
 from exeunt.testing.http_double import HttpReply, open_http_double
 from exeunt.wire.serving.models import DefaultProvider
-from tests.wire.wire_client import Wire, WireClient, open_wire
+from tests.wire.wire_client import Wire, WireClient, open_wire, tool
 
 ANSWER = {"choices": [{"index": 0, "message": {"content": "carried"}, "finish_reason": "stop"}]}
 
@@ -155,3 +156,81 @@ async def test_each_request_has_a_fresh_token_of_the_client(gives: bool) -> None
     assert sent == (["Bearer token-1", "Bearer token-2"] if gives else [])
     if not gives:
         assert client.events("session.error")[0]["data"]["errorType"] == "authentication"
+
+
+@pytest.mark.parametrize(
+    ("azure", "place"),
+    [
+        ({"apiVersion": "2024-10-21"}, "/openai/deployments/m/chat/completions?api-version=2024-10-21"),
+        (None, "/openai/v1/chat/completions"),
+    ],
+)
+async def test_azure_has_its_own_paths_and_its_own_header_for_a_key(
+    azure: dict[str, str] | None, place: str
+) -> None:
+    async with open_http_double() as double, open_wire(default=DefaultProvider()) as wire:
+        double.otherwise = HttpReply(body=json.dumps(ANSWER).encode())
+        client = await wire.connect()
+        provider: dict[str, Any] = {
+            "type": "azure",
+            "baseUrl": f"http://127.0.0.1:{double.port}/",
+            "apiKey": "key",
+        }
+        if azure is not None:
+            provider["azure"] = azure
+        await client.create(model="m", provider=provider)
+        await client.say()
+        await client.event("session.idle")
+        (request,) = double.requests
+    assert request.target == place
+    assert request.headers["api-key"] == "key"
+    assert "authorization" not in request.headers
+
+
+async def test_providers_are_told_which_client_calls() -> None:
+    async with open_http_double() as double:
+        double.otherwise = HttpReply(body=json.dumps(ANSWER).encode())
+        url = f"http://127.0.0.1:{double.port}/v1"
+        default = DefaultProvider(provider={"type": "openai", "base_url": url}, model="m")
+        async with open_wire(default=default) as wire:
+            client = await wire.connect()
+            for number, name in enumerate(("shop/2", "two\nlines", None)):
+                await client.create(f"s{number}", clientName=name)
+                await client.say(session=f"s{number}")
+                await client.event("session.idle", number + 1)
+        agents = [request.headers["user-agent"] for request in double.requests]
+    assert agents == ["exeunt shop/2", "exeunt", "exeunt"]
+
+
+async def test_an_agent_with_a_model_of_its_own_answers_with_it(autojump_clock: MockClock) -> None:
+    provider = {"name": "p", "type": "openai", "baseUrl": "http://127.0.0.1:9"}
+    models = [{"id": "small", "provider": "p"}, {"id": "large", "provider": "p"}]
+    agents = [{"name": "thinker", "model": "p/large"}]
+    async with open_wire(default=DefaultProvider()) as wire:
+        client = await wire.connect()
+        await client.create(providers=[provider], models=models, customAgents=agents)
+        (listed,) = (await client.call("session.agent.list", sessionId="s"))["agents"]
+        assert listed["model"] == "p/large"
+        assert (await client.call("session.model.getCurrent", sessionId="s"))["modelId"] == "p/small"
+        await client.call("session.agent.select", sessionId="s", name="thinker")
+        assert (await client.call("session.model.getCurrent", sessionId="s"))["modelId"] == "p/large"
+        await client.call("session.agent.deselect", sessionId="s")
+        assert (await client.call("session.model.getCurrent", sessionId="s"))["modelId"] == "p/small"
+
+
+async def test_tools_may_be_those_of_custom_agents_only(autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel(["one", "two"])) as wire:
+        client = await wire.connect()
+        await client.create(
+            tools=[tool("open"), tool("secret")],
+            defaultAgent={"excludedTools": ["secret"]},
+            customAgents=[{"name": "insider"}],
+        )
+
+        async def names() -> list[str]:
+            listed = await client.call("session.tools.getCurrentMetadata", sessionId="s")
+            return [one["name"] for one in listed["tools"]]
+
+        assert await names() == ["open"]
+        await client.call("session.agent.select", sessionId="s", name="insider")
+        assert await names() == ["open", "secret"]

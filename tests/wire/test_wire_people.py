@@ -112,8 +112,10 @@ async def test_hooks_of_the_client_take_part_in_a_turn(autojump_clock: MockClock
     assert [kind for kind, _ in asked] == [
         "sessionStart",
         "userPromptSubmitted",
+        "userPromptTransformed",
         "preToolUse",
         "postToolUse",
+        "agentStop",
         "sessionEnd",
     ]
     pre = dict(asked)["preToolUse"]
@@ -124,7 +126,7 @@ async def test_hooks_of_the_client_take_part_in_a_turn(autojump_clock: MockClock
     assert model.requests[0].messages[-1].content == "changed"
     (text,) = model.requests[1].results.values()
     assert text.endswith("guidance from postToolUse hooks:\nwell done")
-    assert client.events("user.message")[0]["data"]["content"] == "original"
+    assert client.events("user.message")[0]["data"]["content"] == "changed"
 
 
 async def test_a_hook_whose_client_is_gone_denies_the_call(autojump_clock: MockClock) -> None:
@@ -214,3 +216,26 @@ async def test_the_filters_of_a_client_keep_its_questions_out(autojump_clock: Mo
         await client.say()
         await client.event("session.idle")
     assert [definition.name for definition in model.requests[0].tools] == ["t"]
+
+
+@pytest.mark.parametrize("reason", ["really?", ""])
+async def test_a_question_that_a_hook_wants_asked_says_so(reason: str, autojump_clock: MockClock) -> None:
+    model = ScriptedModel([call("t", n=1), "done"])
+
+    def hook(params: dict[str, Any]) -> dict[str, Any]:
+        if params["hookType"] != "preToolUse":
+            return {}
+        return {"output": {"permissionDecision": "ask", "permissionDecisionReason": reason or None}}
+
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        client.handlers["hooks.invoke"] = hook
+        await client.create(tools=[tool("t")], hooks=True)
+        await client.say()
+        asked = (await client.event("permission.requested"))["data"]["permissionRequest"]
+        (listed,) = (await client.call("session.permissions.pendingRequests", sessionId="s"))["items"]
+        await client.approve()
+        await client.give(await client.requested(), result="ok")
+        await client.event("session.idle")
+    wanted = {"kind": "hook", "toolCallId": asked["toolCallId"], "toolName": "t", "toolArgs": {"n": 1}}
+    assert asked == listed["request"] == wanted | ({"hookMessage": reason} if reason else {})

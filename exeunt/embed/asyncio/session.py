@@ -1,6 +1,7 @@
 """The handle of a session, for asyncio tasks."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import exeunt.actors.session as trio_api
@@ -55,13 +56,27 @@ class Session:
         return repr(self._trio)
 
     @like(trio_api.Session.send)
-    async def send(self, prompt: str, mode: Mode = "enqueue") -> str:
-        return await call(self._guest, self._trio.send, prompt, mode)
+    async def send(
+        self,
+        prompt: str,
+        mode: Mode = "enqueue",
+        *,
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
+    ) -> str:
+        return await call(self._guest, self._trio.send, prompt, mode, first=first, note=note)
 
     @like(trio_api.Session.send_now)
-    def send_now(self, prompt: str, mode: Mode = "enqueue") -> str | None:
+    def send_now(
+        self,
+        prompt: str,
+        mode: Mode = "enqueue",
+        *,
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
+    ) -> str | None:
         self._guest.check_thread()
-        return self._trio.send_now(prompt, mode)
+        return self._trio.send_now(prompt, mode, first=first, note=note)
 
     @like(trio_api.Session.pending_messages)
     def pending_messages(self) -> tuple[Pending, ...]:
@@ -81,9 +96,11 @@ class Session:
         *,
         mode: Mode = "enqueue",
         abort_on_cancel: bool = False,
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
     ) -> Reply:
-        send = self._trio.send_and_wait
-        return await call(self._guest, send, prompt, timeout, mode=mode, abort_on_cancel=abort_on_cancel)
+        ask = partial(self._trio.send_and_wait, prompt, timeout, mode=mode, first=first, note=note)
+        return await call(self._guest, ask, abort_on_cancel=abort_on_cancel)
 
     @like(trio_api.Session.abort)
     async def abort(

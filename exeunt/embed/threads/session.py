@@ -1,6 +1,7 @@
 """The handle of a session, for any thread."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import exeunt.actors.session as trio_api
@@ -56,12 +57,26 @@ class Session:
         return repr(self._trio)
 
     @like(trio_api.Session.send)
-    def send(self, prompt: str, mode: Mode = "enqueue") -> str:
-        return call(self._runtime, self._trio.send, prompt, mode)
+    def send(
+        self,
+        prompt: str,
+        mode: Mode = "enqueue",
+        *,
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
+    ) -> str:
+        return call(self._runtime, self._trio.send, prompt, mode, first=first, note=note)
 
     @like(trio_api.Session.send_now)
-    def send_now(self, prompt: str, mode: Mode = "enqueue") -> str | None:
-        return at_once(self._runtime, self._trio.send_now, prompt, mode)
+    def send_now(
+        self,
+        prompt: str,
+        mode: Mode = "enqueue",
+        *,
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
+    ) -> str | None:
+        return at_once(self._runtime, self._trio.send_now, prompt, mode, first=first, note=note)
 
     @like(trio_api.Session.pending_messages)
     def pending_messages(self) -> tuple[Pending, ...]:
@@ -79,9 +94,11 @@ class Session:
         *,
         mode: Mode = "enqueue",
         abort_on_cancel: bool = False,
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
     ) -> Reply:
-        send = self._trio.send_and_wait
-        return call(self._runtime, send, prompt, timeout, mode=mode, abort_on_cancel=abort_on_cancel)
+        ask = partial(self._trio.send_and_wait, prompt, timeout, mode=mode, first=first, note=note)
+        return call(self._runtime, ask, abort_on_cancel=abort_on_cancel)
 
     @like(trio_api.Session.abort)
     def abort(

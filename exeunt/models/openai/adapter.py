@@ -79,7 +79,7 @@ class OpenAIClientModel:
         start = trio.current_time()
         end = start + (limits.stream_total if stream else limits.total)
         deadline = min(start + limits.first_byte, end) if stream else end
-        response = await self._post(self._encoder.encode(request, stream=stream), stream, deadline)
+        response = await self._post(request, stream, deadline)
         reader = AnswerReader({tool.name for tool in request.tools})
         body = response.aiter_raw()
         size = 0
@@ -118,7 +118,8 @@ class OpenAIClientModel:
                 await response.aclose()
         yield answer
 
-    async def _post(self, body: bytes, stream: bool, deadline: float) -> httpx2.Response:
+    async def _post(self, request: ModelRequest, stream: bool, deadline: float) -> httpx2.Response:
+        body = self._encoder.encode(request, stream=stream)
         response: httpx2.Response | None = None
         accept = "text/event-stream" if stream else "application/json"
         try:
@@ -131,6 +132,7 @@ class OpenAIClientModel:
                     options={
                         "max_retries": 0,
                         "headers": {
+                            **dict(request.headers),
                             "Content-Type": "application/json",
                             "Accept": accept,
                             "Accept-Encoding": "identity",

@@ -1,7 +1,7 @@
 """The headers of a request, encoded once."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from exeunt.actors.errors import InvalidConfiguration
 
@@ -14,6 +14,27 @@ _FRAMING = frozenset(
 )
 
 WireHeaders = list[tuple[bytes, bytes]]
+
+
+def checked_headers(extra: Mapping[str, str]) -> dict[str, str]:
+    """Return headers by their names in lower case. Raises `InvalidConfiguration` for what cannot be sent."""
+    checked: dict[str, str] = {}
+    for name, value in extra.items():
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise InvalidConfiguration(f"headers hold {name!r}, which is no header name")
+        if name.lower() in _FRAMING:
+            raise InvalidConfiguration(f"headers must not hold {name!r}: it is set for each request")
+        if not isinstance(value, str) or not _VALUE.fullmatch(value) or value != value.strip():
+            raise InvalidConfiguration(f"the value of the header {name!r} cannot be sent")
+        checked[name.lower()] = value
+    return checked
+
+
+def with_headers(headers: WireHeaders, further: Iterable[tuple[str, str]]) -> WireHeaders:
+    """Return *headers* with those of one request, which were checked before; of two with one name the first stays."""
+    known = {name for name, _ in headers}
+    pairs = [(name.encode("ascii"), value.encode("latin-1")) for name, value in further]
+    return [*headers, *(pair for pair in pairs if pair[0] not in known)]
 
 
 def wire_headers(api_key: str | None, extra: Mapping[str, str]) -> tuple[WireHeaders, WireHeaders]:
@@ -31,15 +52,7 @@ def wire_headers(api_key: str | None, extra: Mapping[str, str]) -> tuple[WireHea
         if not isinstance(api_key, str) or not api_key.strip() or not api_key.isascii():
             raise InvalidConfiguration("api_key must be an ASCII text that is not blank, or None")
         own["authorization"] = f"Bearer {api_key}"
-    for name, value in extra.items():
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
-            raise InvalidConfiguration(f"headers hold {name!r}, which is no header name")
-        if name.lower() in _FRAMING:
-            raise InvalidConfiguration(f"headers must not hold {name!r}: it is set for each request")
-        own[name.lower()] = value
-    for name, value in own.items():
-        if not isinstance(value, str) or not _VALUE.fullmatch(value) or value != value.strip():
-            raise InvalidConfiguration(f"the value of the header {name!r} cannot be sent")
+    own = checked_headers(own) | checked_headers(extra)
     pairs = [(name.encode("ascii"), value.encode("latin-1")) for name, value in own.items()]
     if "accept" in own:
         return pairs, pairs

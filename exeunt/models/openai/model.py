@@ -15,7 +15,7 @@ from exeunt.models.http import HttpClient, PoolLimits, PoolStatistics, Response,
 from exeunt.models.http.urls import parse_endpoint, parse_proxy, proxy_from_environment
 from exeunt.models.openai.answers import STILL_AT_WORK, AnswerReader
 from exeunt.models.openai.failures import MAX_ERROR_BYTES, failure
-from exeunt.models.openai.headers import wire_headers
+from exeunt.models.openai.headers import wire_headers, with_headers
 from exeunt.models.openai.requests import RequestEncoder
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
@@ -195,8 +195,11 @@ class OpenAIModel:
 
     async def _post(self, request: ModelRequest, *, stream: bool, deadline: float) -> Response:
         body = self._encoder.encode(request, stream=stream)
+        headers = self._headers[stream]
+        if request.headers:
+            headers = with_headers(headers, request.headers)
         response = await self.http.post(
-            self._target, self._headers[stream], body, deadline=deadline, max_bytes=self._max_bytes
+            self._target, headers, body, deadline=deadline, max_bytes=self._max_bytes
         )
         if 200 <= response.status < 300:
             return response

@@ -142,7 +142,8 @@ def _tools(tools: tuple[ToolDefinition, ...]) -> bytes:
             "type": "function",
             "function": {
                 "name": tool.name,
-                "description": tool.description,
+                # An empty one is refused by some servers, and says nothing to any.
+                **({"description": tool.description} if tool.description else {}),
                 # Some servers refuse a schema without properties.
                 "parameters": tool.parameters or {"type": "object", "properties": {}},
             },

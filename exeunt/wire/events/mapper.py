@@ -62,6 +62,7 @@ class EventMapper:
         "message_id",
         "mode",
         "model",
+        "notes",
         "pieces",
         "session_id",
         "started",
@@ -69,7 +70,6 @@ class EventMapper:
         "turn_began",
         "usage",
         "wants_own",
-        "was_active",
         "working_directory",
     )
 
@@ -97,10 +97,10 @@ class EventMapper:
         """Whether anybody has asked for events that the protocol does not have."""
         self.effort: str | None = None
         """How much the model is to think, where the session was made with that."""
-        self.was_active = False
-        """Whether the session is in memory already when it is taken up."""
         self.away: str | None = None
         """The event before which the session goes back, as a client has named it."""
+        self.notes: dict[str, dict[str, Any]] | None = None
+        """What senders wanted to be shown with their messages that are not in the context yet, by message."""
         self.extra = 0
         """Events that stand for no event of the log."""
 

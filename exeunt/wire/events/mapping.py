@@ -5,6 +5,7 @@ from typing import Any
 
 from exeunt.actors import events as core
 from exeunt.actors.models import ToolCall
+from exeunt.wire.events import calls
 from exeunt.wire.events.clock import iso
 from exeunt.wire.events.mapper import EventMapper, WireEvent
 
@@ -15,6 +16,9 @@ EVENT_FORMAT = 1
 
 SEED_SOURCE = "session-memory-rollover"
 """`source` of the user message that a clear of the context leaves."""
+
+SHOWN = frozenset({"agentMode", "attachments", "content", "source"})
+"""Fields of a message's note that are shown in its `user.message`."""
 
 ABORT_REASONS = frozenset({"user_initiated", "remote_command", "user_abort", "autopilot_credit_limit"})
 
@@ -63,7 +67,7 @@ def _resume(mapper: EventMapper, event: core.SessionResume) -> Mapped:
         "context": {"cwd": mapper.working_directory},
         "remoteSteerable": False,
         "alreadyInUse": False,
-        "sessionWasActive": mapper.was_active,
+        "sessionWasActive": event.was_active,
         "continuePendingWork": event.continue_pending_work,
     }
     return mapper.persisted(event, data)
@@ -163,10 +167,17 @@ def _system(mapper: EventMapper, event: core.SystemMessage) -> Mapped:
 
 
 def _accepted(mapper: EventMapper, event: core.MessageAccepted) -> Mapped:
+    if event.note is not None:
+        shown = {name: value for name, value in event.note.items() if name in SHOWN}
+        if mapper.notes is None:
+            mapper.notes = {}
+        mapper.notes[event.message_id] = shown
     return (*_own(mapper, event), mapper.beside(event, "pending_messages.modified", {}))
 
 
 def _dropped(mapper: EventMapper, event: core.MessageDropped) -> Mapped:
+    if mapper.notes is not None:
+        mapper.notes.pop(event.message_id, None)
     return (*_own(mapper, event), mapper.beside(event, "pending_messages.modified", {}))
 
 
@@ -193,6 +204,9 @@ def _user(mapper: EventMapper, event: core.UserMessage) -> Mapped:
         data["delivery"] = delivery
     if event.message_id is None:
         return mapper.persisted(event, data)
+    if mapper.notes is not None:
+        data |= mapper.notes.pop(event.message_id, {})
+        mapper.notes = mapper.notes or None
     return (mapper.beside(event, "pending_messages.modified", {}), *mapper.persisted(event, data))
 
 
@@ -290,125 +304,6 @@ def _retry(mapper: EventMapper, event: core.AssistantTurnRetry) -> Mapped:
     return (mapper.ephemeral(event, data),)
 
 
-# --- Tools -------------------------------------------------------------------------------------------------
-
-
-def _tool_start(mapper: EventMapper, event: core.ToolExecutionStart) -> Mapped:
-    data: dict[str, Any] = {
-        "toolCallId": event.tool_call_id,
-        "toolName": event.tool_name,
-        "arguments": event.arguments,
-        "model": mapper.model,
-    }
-    if event.turn_id is not None:
-        data["turnId"] = str(mapper.step)
-    if mapper.calls is None:
-        mapper.calls = {}
-    mapper.calls[event.tool_call_id] = event.tool_name
-    return mapper.persisted(event, data)
-
-
-def _tool_complete(mapper: EventMapper, event: core.ToolExecutionComplete) -> Mapped:
-    if mapper.calls is not None:
-        mapper.calls.pop(event.tool_call_id, None)
-        mapper.calls = mapper.calls or None
-    data: dict[str, Any] = {
-        "toolCallId": event.tool_call_id,
-        "model": mapper.model,
-        "success": event.success,
-        "toolTelemetry": {},
-    }
-    if event.turn_id is None:
-        data["isUserRequested"] = True
-    else:
-        data["interactionId"] = event.turn_id
-        data["turnId"] = str(mapper.step)
-    error = event.error
-    if error is None:
-        data["result"] = {"content": event.content, "detailedContent": event.session_log or event.content}
-    else:
-        data["error"] = error
-    return mapper.persisted(event, data)
-
-
-def _external(mapper: EventMapper, event: core.ExternalToolRequested) -> Mapped:
-    data = {
-        "requestId": event.request_id,
-        "sessionId": mapper.session_id,
-        "toolCallId": event.tool_call_id,
-        "toolName": event.tool_name,
-        "arguments": ToolCall(event.tool_call_id, event.tool_name, event.arguments_json).arguments,
-        "workingDirectory": mapper.working_directory,
-    }
-    return mapper.persisted(event, data)
-
-
-def _permission(mapper: EventMapper, event: core.PermissionRequested) -> Mapped:
-    if mapper.approvals is None:
-        mapper.approvals = {}
-    mapper.approvals[event.request_id] = event.tool_name
-    about = {
-        "kind": "custom-tool",
-        "toolCallId": event.tool_call_id,
-        "toolName": event.tool_name,
-        "toolDescription": event.tool_description,
-        "args": ToolCall(event.tool_call_id, event.tool_name, event.arguments_json).arguments,
-    }
-    data = {
-        "requestId": event.request_id,
-        "permissionRequest": about,
-        "promptRequest": about,
-        "agentMode": mapper.mode,
-    }
-    return mapper.persisted(event, data)
-
-
-def _permission_done(mapper: EventMapper, event: core.PermissionCompleted) -> Mapped:
-    name = ""
-    if mapper.approvals is not None:
-        name = mapper.approvals.pop(event.request_id, "")
-        mapper.approvals = mapper.approvals or None
-    data = {
-        "requestId": event.request_id,
-        "toolCallId": event.tool_call_id,
-        "result": _decision(event, name),
-    }
-    return mapper.persisted(event, data)
-
-
-def _decision(event: core.PermissionCompleted, tool_name: str) -> dict[str, Any]:
-    if event.kind == "approved":
-        return {"kind": "approved"}
-    if event.kind == "approved-for-session":
-        approval = {"kind": "custom-tool", "toolName": tool_name}
-        return {"kind": "approved-for-session", "approval": approval}
-    if event.kind == "rejected":
-        feedback = {"feedback": event.feedback} if event.feedback else {}
-        return {"kind": "denied-interactively-by-user", **feedback}
-    if event.kind == "cancelled":
-        return {"kind": "cancelled", "reason": "Session aborted"}
-    return {"kind": "denied-no-approval-rule-and-could-not-request-from-user"}
-
-
-def _question(mapper: EventMapper, event: core.UserInputRequested) -> Mapped:
-    data = {
-        "requestId": event.request_id,
-        "question": event.question,
-        "choices": list(event.choices),
-        "allowFreeform": event.allow_freeform,
-        "toolCallId": event.tool_call_id,
-    }
-    return (mapper.ephemeral(event, data),)
-
-
-def _question_done(mapper: EventMapper, event: core.UserInputCompleted) -> Mapped:
-    data: dict[str, Any] = {"requestId": event.request_id}
-    if event.answer is not None:
-        data["answer"] = event.answer
-        data["wasFreeform"] = event.was_freeform
-    return (mapper.ephemeral(event, data),)
-
-
 def _hook_start(mapper: EventMapper, event: core.HookStart) -> Mapped:
     data = {"hookInvocationId": event.hook_invocation_id, "hookType": event.hook_type}
     return mapper.persisted(event, data)
@@ -468,13 +363,13 @@ MAPPINGS: dict[type[core.Event], Callable[[EventMapper, Any], Mapped]] = {
     core.AssistantUsage: _usage,
     core.ModelCallFailure: _call_failure,
     core.AssistantTurnRetry: _retry,
-    core.ToolExecutionStart: _tool_start,
-    core.ToolExecutionComplete: _tool_complete,
-    core.ExternalToolRequested: _external,
-    core.PermissionRequested: _permission,
-    core.PermissionCompleted: _permission_done,
-    core.UserInputRequested: _question,
-    core.UserInputCompleted: _question_done,
+    core.ToolExecutionStart: calls.tool_start,
+    core.ToolExecutionComplete: calls.tool_complete,
+    core.ExternalToolRequested: calls.external,
+    core.PermissionRequested: calls.permission,
+    core.PermissionCompleted: calls.permission_done,
+    core.UserInputRequested: calls.question,
+    core.UserInputCompleted: calls.question_done,
     core.HookStart: _hook_start,
     core.HookEnd: _hook_end,
     core.TurnEnd: _own,

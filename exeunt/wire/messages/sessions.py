@@ -38,6 +38,13 @@ class SystemMessageConfig:
 
 
 @attrs.frozen(kw_only=True)
+class AzureOptions:
+    """What only Azure has."""
+
+    apiVersion: str | None = None
+
+
+@attrs.frozen(kw_only=True)
 class ProviderConfig:
     """Where the model of a session is."""
 
@@ -48,6 +55,7 @@ class ProviderConfig:
     bearerToken: str | None = None
     hasBearerTokenProvider: bool | None = None
     wireApi: str | None = None
+    azure: AzureOptions | None = None
     headers: dict[str, str] | None = None
     modelId: str | None = None
     wireModel: str | None = None
@@ -64,6 +72,8 @@ class ModelConfig:
     wireModel: str | None = None
     modelId: str | None = None
     name: str | None = None
+    maxPromptTokens: int | None = None
+    maxContextWindowTokens: int | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -83,6 +93,15 @@ class CustomAgent:
     description: str | None = None
     prompt: str | None = None
     tools: list[str] | None = None
+    model: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class DefaultAgent:
+    """What the session is while no custom agent is chosen."""
+
+    excludedTools: list[str] | None = None
+    """Tools that only custom agents have."""
 
 
 @attrs.frozen(kw_only=True)
@@ -105,6 +124,7 @@ class SessionConfig:
     toolFilterPrecedence: str | None = None
     commands: list[CommandDeclaration] | None = None
     customAgents: list[CustomAgent] | None = None
+    defaultAgent: DefaultAgent | None = None
     agent: str | None = None
     """The custom agent that it begins as."""
     requestPermission: bool | None = None
@@ -156,6 +176,12 @@ class Send:
     source: str | None = None
     displayPrompt: str | None = None
     attachments: list[dict[str, Any]] | None = None
+    prepend: bool | None = None
+    """Whether it goes before the messages that wait."""
+    wait: bool | None = None
+    """Whether the answer comes when its turn has ended."""
+    requestHeaders: dict[str, str] | None = None
+    """For the requests to the model of the turn that takes it in."""
 
 
 @attrs.frozen(kw_only=True)
@@ -194,6 +220,8 @@ class OneMessage:
     """A message among several."""
 
     prompt: str
+    agentMode: str | None = None
+    source: str | None = None
     displayPrompt: str | None = None
     attachments: list[dict[str, Any]] | None = None
 

@@ -1,18 +1,17 @@
 """What is known of a session."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import attrs
 
+from exeunt.actors.models import Message, ToolDefinition
 from exeunt.wire.connection import Connection
 from exeunt.wire.events.clock import iso
 from exeunt.wire.messages.sessions import OneSession
 from exeunt.wire.messages.settings import ContextInfo, HeaviestMessages, RecordContext, SetWorkingDirectory
-from exeunt.wire.rpc import encode
 from exeunt.wire.serving.served import Served
-
-CHARACTERS_A_TOKEN = 4
-"""A rule of thumb: models count differently, and do not say how."""
+from exeunt.wire.serving.sizes import Sizes, estimate, tokens_of
 
 
 def snapshot(connection: Connection, params: OneSession) -> dict[str, Any]:
@@ -60,7 +59,7 @@ def heaviest_messages(connection: Connection, params: HeaviestMessages) -> dict[
             "id": getattr(message, "id", ""),
             "label": message.content[:80],
             "role": message.role,
-            "tokens": len(message.content) // CHARACTERS_A_TOKEN,
+            "tokens": tokens_of(message),
         }
         for message in served.handle.history.messages()
         if message.role not in ("system", "developer")
@@ -76,52 +75,84 @@ MOST_MESSAGES = 50
 
 def recompute_tokens(connection: Connection, params: OneSession) -> dict[str, Any]:
     """Estimate the tokens of the context."""
-    served = connection.hub.find(connection.owner, params.sessionId)
-    system, conversation = _tokens(served)
+    sizes = _sizes(connection, connection.hub.find(connection.owner, params.sessionId))
     return {
-        "totalTokens": system + conversation,
-        "messagesTokenCount": conversation,
-        "systemTokenCount": system,
+        "totalTokens": sizes.system + sizes.conversation,
+        "messagesTokenCount": sizes.conversation,
+        "systemTokenCount": sizes.system,
     }
 
 
-def _tokens(served: Served) -> tuple[int, int]:
-    """Estimate the tokens of the system and developer messages, and of the conversation."""
-    system = conversation = 0
-    for message in served.handle.history.messages():
-        tokens = len(message.content) // CHARACTERS_A_TOKEN
-        if message.role in ("system", "developer"):
-            system += tokens
-        else:
-            conversation += tokens
-    return system, conversation
-
-
-def _tool_tokens(connection: Connection, served: Served) -> int:
+def _sizes(connection: Connection, served: Served) -> Sizes:
     actor = connection.hub.host.find(served.session_id)
     definitions = () if actor is None else actor.options.tools.definitions
-    return len(encode(definitions)) // CHARACTERS_A_TOKEN
+    return estimate(served.handle.history.messages(), definitions)
 
 
 def context_info(connection: Connection, params: ContextInfo) -> dict[str, Any]:
     """Estimate what the context takes of the limit that the client names."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    system, conversation = _tokens(served)
-    tools = _tool_tokens(connection, served)
+    sizes = _sizes(connection, served)
     return {
         "contextInfo": {
             "modelName": params.selectedModel or served.model,
-            "systemTokens": system,
-            "conversationTokens": conversation,
-            "toolDefinitionsTokens": tools,
+            "systemTokens": sizes.system,
+            "conversationTokens": sizes.conversation,
+            "toolDefinitionsTokens": sizes.tools,
             "mcpToolsTokens": 0,
-            "totalTokens": system + conversation + tools,
+            "totalTokens": sizes.total,
             "promptTokenLimit": params.promptTokenLimit,
             "compactionThreshold": params.promptTokenLimit,
             "limit": params.promptTokenLimit + params.outputTokenLimit,
             "bufferTokens": params.outputTokenLimit,
         }
     }
+
+
+def context_attribution(connection: Connection, params: OneSession) -> dict[str, Any]:
+    """Estimate what of the context takes how much of it: the system messages, each tool, each kind of message."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    actor = connection.hub.host.find(served.session_id)
+    definitions = () if actor is None else actor.options.tools.definitions
+    messages = served.handle.history.messages()
+    sizes, limit = estimate(messages, definitions), served.token_limit
+    free = max(0, limit - sizes.total)
+    return {
+        "contextAttribution": {
+            "totalTokens": sizes.total,
+            "modelId": served.model,
+            "modelSource": "default" if served.config.model is None else "selected",
+            "promptTokenLimit": limit,
+            "limit": limit,
+            "bufferTokens": 0,
+            "compactionThreshold": limit,
+            "categories": {
+                "systemPrompt": sizes.system,
+                "customInstructions": 0,
+                "systemTools": sizes.tools,
+                "mcpTools": 0,
+                "messages": sizes.conversation,
+                "freeSpace": free,
+                "buffer": 0,
+            },
+            "entries": _entries(messages, definitions),
+            "compactions": {"count": 0},
+        }
+    }
+
+
+def _entries(messages: Sequence[Message], tools: Sequence[ToolDefinition]) -> list[dict[str, Any]]:
+    tokens: dict[tuple[str, str], int] = {}
+    for message in messages:
+        system = message.role in ("system", "developer")
+        source = ("system" if system else "message", str(message.role))
+        tokens[source] = tokens.get(source, 0) + tokens_of(message)
+    for tool in tools:
+        tokens["toolDefinition", tool.name] = estimate((), (tool,)).tools
+    return [
+        {"kind": kind, "id": f"{kind}:{name}", "label": name, "tokens": count}
+        for (kind, name), count in tokens.items()
+    ]
 
 
 def set_working_directory(connection: Connection, params: SetWorkingDirectory) -> dict[str, Any]:

@@ -70,8 +70,11 @@ def _model(name: str) -> dict[str, Any]:
 
 
 def list_tools(connection: Connection, params: Anything) -> dict[str, Any]:
-    """List the built-in tools: there are none."""
-    return {"tools": []}
+    """List the tools of the server itself: the one with which a model asks a client's user."""
+    own = connection.hub.handlers.ask_user
+    return {
+        "tools": [{"name": own.name, "description": own.description, "parameters": own.definition.parameters}]
+    }
 
 
 def shut_down(connection: Connection, params: Nothing) -> Then:

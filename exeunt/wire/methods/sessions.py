@@ -3,6 +3,7 @@
 from typing import Any
 
 from exeunt.actors.errors import SessionNotFound
+from exeunt.actors.events import UserMessage
 from exeunt.supervisor.journal import SessionMetadata
 from exeunt.wire.connection import Connection, Then
 from exeunt.wire.events.clock import iso
@@ -108,7 +109,20 @@ async def metadata(connection: Connection, params: OneSession) -> dict[str, Any]
         return {}
     if found.tenant != connection.owner:
         return {}
-    return {"session": _described(connection, found)}
+    described = _described(connection, found)
+    if "summary" not in described:
+        beginning = await connection.hub.host.journal.read(params.sessionId, 1, BEGINNING)
+        first = next((event for event in beginning if isinstance(event, UserMessage)), None)
+        if first is not None:
+            described["summary"] = (first.prompt or first.content)[:LONGEST_SUMMARY]
+    return {"session": described}
+
+
+BEGINNING = 20
+"""Events of a log among which its first message is: before it stand the start and what hooks did."""
+
+LONGEST_SUMMARY = 200
+"""Characters, as of a name."""
 
 
 async def messages(connection: Connection, params: OneSession) -> dict[str, Any]:

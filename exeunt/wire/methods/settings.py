@@ -10,8 +10,9 @@ from exeunt.actors.events import SessionModeChanged, SessionModelChange, Session
 from exeunt.actors.permissions import PermissionRequest
 from exeunt.actors.session import PendingRequest
 from exeunt.wire.connection import Connection
+from exeunt.wire.events.calls import approval
 from exeunt.wire.messages import settings as se
-from exeunt.wire.messages.sessions import OneSession
+from exeunt.wire.messages.sessions import CustomAgent, OneSession
 from exeunt.wire.rpc import FAILED, RpcError
 from exeunt.wire.serving import opening
 from exeunt.wire.serving.served import Served
@@ -282,13 +283,16 @@ async def deselect_agent(connection: Connection, params: OneSession) -> None:
     served.notify("subagent.deselected", {})
 
 
-def _agent(agent: Any) -> dict[str, Any]:
-    return {
+def _agent(agent: CustomAgent) -> dict[str, Any]:
+    about = {
         "id": agent.name,
         "name": agent.name,
         "displayName": agent.displayName or agent.name,
         "description": agent.description or "",
     }
+    if agent.model is not None:
+        about["model"] = agent.model
+    return about
 
 
 # --- Permissions -------------------------------------------------------------------------------------------
@@ -343,10 +347,10 @@ def pending_approvals(connection: Connection, params: OneSession) -> dict[str, A
 def _about(pending: PendingRequest) -> dict[str, Any]:
     request = pending.request
     assert isinstance(request, PermissionRequest)
-    return {
-        "kind": request.kind,
-        "toolCallId": request.tool_call_id,
-        "toolName": request.tool_name,
-        "toolDescription": request.tool_description,
-        "args": request.arguments,
-    }
+    return approval(
+        request.tool_call_id,
+        request.tool_name,
+        request.tool_description,
+        request.arguments,
+        request.hook_message,
+    )

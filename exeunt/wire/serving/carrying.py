@@ -138,6 +138,9 @@ class Carrier:
         params: dict[str, Any] = {
             "requestId": exchange.request_id,
             "sessionId": self._session_id,
+            # A session is one agent, which answers its clients.
+            "agentId": self._session_id,
+            "interactionType": "conversation-agent",
             "method": "POST",
             "url": self._address + target.decode("ascii"),
             "headers": {name.decode("latin-1"): [value.decode("latin-1")] for name, value in headers},

@@ -11,7 +11,7 @@ from exeunt.actors.permissions import PermissionHandler, approve_all
 from exeunt.actors.tools import Tool
 from exeunt.actors.user_input import UserInputHandler
 from exeunt.configuration import build_options
-from exeunt.wire.messages.sessions import CustomAgent, SessionConfig
+from exeunt.wire.messages.sessions import CustomAgent, DefaultAgent, SessionConfig
 from exeunt.wire.serving.client import Client
 from exeunt.wire.serving.models import Models
 from exeunt.wire.serving.system_message import system_message
@@ -63,7 +63,7 @@ def options_for(served: "Served", handlers: Handlers) -> tuple[str, SessionOptio
         message = agent.prompt if message is None else f"{message}\n\n{agent.prompt}"
     approving = handlers.on_permission_request if asks else None
     asks_user = [client for client in attached if client.config.requestUserInput]
-    tools = _tools(attached, None if agent is None else agent.tools)
+    tools = _tools(attached, agent, config.defaultAgent)
     if any(_lets_ask(client.config) for client in asks_user) and all(
         tool.name != handlers.ask_user.name for tool in tools
     ):
@@ -92,6 +92,7 @@ def _lets_ask(config: SessionConfig) -> bool:
 
 
 def _agent(config: SessionConfig) -> CustomAgent | None:
+    """Return the custom agent that the session is. Raises `InvalidConfiguration`."""
     if config.agent is None:
         return None
     for agent in config.customAgents or ():
@@ -100,8 +101,15 @@ def _agent(config: SessionConfig) -> CustomAgent | None:
     raise InvalidConfiguration(f"agent {config.agent!r} is not among customAgents")
 
 
-def _tools(clients: list[Client], only: list[str] | None) -> tuple[Tool[..., Any], ...]:
-    """The tools of all clients; of two with one name, that of the client that came last."""
+def _tools(
+    clients: list[Client], agent: CustomAgent | None, default: DefaultAgent | None
+) -> tuple[Tool[..., Any], ...]:
+    """The tools of all clients; of two with one name, that of the client that came last.
+
+    Without a custom agent those are missing that only such an agent has.
+    """
+    only = None if agent is None else agent.tools
+    without = default.excludedTools or () if agent is None and default is not None else ()
     made: dict[str, Tool[..., Any]] = {}
     for client in clients:
         own = client.served_tools
@@ -111,4 +119,6 @@ def _tools(clients: list[Client], only: list[str] | None) -> tuple[Tool[..., Any
         else:
             let_through = chosen(own, config.availableTools, config.excludedTools)
             made.update({name: tool for name, tool in own.items() if name in let_through})
-    return tuple(tool for name, tool in made.items() if only is None or name in only)
+    return tuple(
+        tool for name, tool in made.items() if (only is None or name in only) and name not in without
+    )

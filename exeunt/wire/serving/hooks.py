@@ -17,9 +17,11 @@ if TYPE_CHECKING:
 KINDS = (
     "sessionStart",
     "userPromptSubmitted",
+    "userPromptTransformed",
     "preToolUse",
     "postToolUse",
     "postToolUseFailure",
+    "agentStop",
     "sessionEnd",
     "errorOccurred",
 )

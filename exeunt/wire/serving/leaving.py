@@ -10,10 +10,16 @@ from exeunt.wire.serving.served import Served
 
 
 async def detach(hub: Hub, served: Served, peer: Peer) -> None:
-    """Detach a client that says so. When it was the last, the session leaves memory; its turn is aborted."""
+    """Detach a client that says so. When it was the last, the session leaves memory; its turn is aborted.
+
+    A session that nothing was done with is forgotten: it would only be in the way, in every list.
+    """
     if not _leave(hub, served, peer) or served.clients:
         return
-    await served.handle.disconnect(reason="detached")
+    if served.used:
+        await served.handle.disconnect(reason="detached")
+    else:
+        await hub.host.delete_session(served.session_id)
     hub.left(served)
 
 

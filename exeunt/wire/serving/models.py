@@ -1,20 +1,29 @@
 """The models of sessions: what the client says of its provider, or the server's own."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 import attrs
 import trio
 
 from exeunt.actors.errors import InvalidConfiguration
-from exeunt.actors.models import ModelClient
+from exeunt.actors.models import (
+    ModelClient,
+    ModelDelta,
+    ModelError,
+    ModelErrorKind,
+    ModelRequest,
+    ModelResponse,
+)
 from exeunt.models import model_from_provider
 from exeunt.models.http.urls import parse_endpoint
 from exeunt.models.openai.listing import model_names
 from exeunt.models.openai.model import DEFAULT_BASE_URL, OpenAIModel
-from exeunt.wire.messages.sessions import ProviderConfig
+from exeunt.wire.messages.sessions import ProviderConfig, SessionConfig
 from exeunt.wire.serving.carrying import Carrier
+from exeunt.wire.serving.request_headers import WithHeaders
 from exeunt.wire.serving.tokens import WithToken
 
 if TYPE_CHECKING:
@@ -22,6 +31,36 @@ if TYPE_CHECKING:
 
 CARRIED = "https://api.githubcopilot.com"
 """Where requests go that a client sends, and that name no other place: what the client's handler expects."""
+
+
+NO_PROVIDER = (
+    "no model provider: give the session one (`provider`), or start the server with --provider or "
+    "EXEUNT_PROVIDER_BASE_URL"
+)
+
+NO_NAME = "no model: name one for the session, or start the server with --model"
+
+
+class NoModel:
+    """In the place of a model where nobody has said which.
+
+    A session can be made, looked at and configured without one; a message to it ends with an error that says so.
+    """
+
+    provider = ""
+
+    def __init__(self, model: str, why: str) -> None:
+        self.model = model
+        self._why = why
+
+    async def complete(self, request: ModelRequest, /) -> ModelResponse:
+        """Answer nothing. Raises `ModelError`."""
+        await trio.lowlevel.checkpoint()
+        raise ModelError(ModelErrorKind.AUTHENTICATION, self._why)
+
+    async def stream(self, request: ModelRequest, /) -> AsyncIterator[ModelDelta | ModelResponse]:
+        """Answer nothing. Raises `ModelError`."""
+        yield await self.complete(request)
 
 
 @attrs.frozen(kw_only=True)
@@ -57,47 +96,50 @@ class Models:
 
     def choose(self, served: "Served") -> tuple[str, ModelClient]:
         """Return the name of the session's model and its client. Raises `InvalidConfiguration`."""
+        name, client = self._chosen(served)
+        return name, client if served.headers is None else WithHeaders(client, served.headers)
+
+    def _chosen(self, served: "Served") -> tuple[str, ModelClient]:
         config = served.config
         if config.models:
             return self._registered(served)
         if config.provider is not None:
-            name = config.provider.modelId or config.model or self.default.model
+            wanted = _wanted(config)
+            name = config.provider.modelId or wanted or self.default.model
             if name is None:
                 raise InvalidConfiguration("a session with a provider of its own must name its model")
-            shown = config.model or name
+            shown = wanted or name
             return shown, self._client(served, config.provider.wireModel or name, config.provider)
         return self._default(served)
 
     def _registered(self, served: "Served") -> tuple[str, ModelClient]:
         config = served.config
         providers = {provider.name: provider for provider in config.providers or ()}
+        wanted = _wanted(config)
         for model in config.models or ():
             shown = f"{model.provider}/{model.id}"
-            if config.model in (None, model.id, shown):
+            if wanted in (None, model.id, shown):
                 provider = providers.get(model.provider)
                 if provider is None:
                     raise InvalidConfiguration(
                         f"model {model.id!r} names the provider {model.provider!r}, which is not among `providers`"
                     )
-                return config.model or shown, self._client(served, model.wireModel or model.id, provider)
+                return wanted or shown, self._client(served, model.wireModel or model.id, provider)
         return self._default(served)
 
     def _default(self, served: "Served") -> tuple[str, ModelClient]:
-        default, config = self.default, served.config
-        name = config.model or default.model
+        default = self.default
+        name = _wanted(served.config) or default.model
         if default.client is not None:
             return name or str(getattr(default.client, "model", "")), default.client
         provider = default.provider
         if provider is None:
             if served.carrier is None:
-                raise InvalidConfiguration(
-                    "no model provider: give the session one (`provider`), or start the server with --provider or "
-                    "EXEUNT_PROVIDER_BASE_URL"
-                )
+                return name or "", NoModel(name or "", NO_PROVIDER)
             # The client that sends the requests knows where they go.
             provider = {"type": "openai", "base_url": CARRIED}
         if name is None:
-            raise InvalidConfiguration("no model: name one for the session, or start the server with --model")
+            return "", NoModel("", NO_NAME)
         return name, self._made(served, name, provider)
 
     def _client(self, served: "Served", name: str, provider: ProviderConfig) -> ModelClient:
@@ -105,14 +147,7 @@ class Models:
             raise InvalidConfiguration(
                 f"provider: wireApi {provider.wireApi!r} is not served; 'completions' is"
             )
-        wanted: dict[str, Any] = {"type": provider.type or "openai"}
-        if provider.baseUrl is not None:
-            wanted["base_url"] = provider.baseUrl
-        key = provider.bearerToken or provider.apiKey
-        if key:
-            wanted["api_key"] = key
-        if provider.headers:
-            wanted["headers"] = provider.headers
+        wanted = azure(provider, name) if provider.type == "azure" else plain(provider)
         if not provider.hasBearerTokenProvider:
             return self._made(served, name, wanted)
         self._made(served, name, wanted)  # what is wrong with the rest is said now
@@ -124,6 +159,9 @@ class Models:
 
     def _made(self, served: "Served", name: str, provider: Mapping[str, Any]) -> ModelClient:
         config = served.config
+        agent = user_agent(config.clientName)
+        if agent is not None:
+            provider = {**provider, "headers": {"user-agent": agent, **(provider.get("headers") or {})}}
         if config.reasoningEffort is not None:
             options = {**provider.get("options", {}), "reasoning_effort": config.reasoningEffort}
             provider = {**provider, "options": options}
@@ -135,3 +173,52 @@ class Models:
         return OpenAIModel(
             name, **{key: value for key, value in provider.items() if key != "type"}, http=carrier
         )
+
+
+def _wanted(config: SessionConfig) -> str | None:
+    """Return the model that the session's custom agent has, or else the one that was chosen for the session."""
+    agent = next((one for one in config.customAgents or () if one.name == config.agent), None)
+    return (None if agent is None else agent.model) or config.model
+
+
+def plain(provider: ProviderConfig) -> dict[str, Any]:
+    """Return what a client says of its provider, as `model_from_provider` takes it."""
+    wanted: dict[str, Any] = {"type": provider.type or "openai"}
+    if provider.baseUrl is not None:
+        wanted["base_url"] = provider.baseUrl
+    key = provider.bearerToken or provider.apiKey
+    if key:
+        wanted["api_key"] = key
+    if provider.headers:
+        wanted["headers"] = provider.headers
+    return wanted
+
+
+def azure(provider: ProviderConfig, deployment: str) -> dict[str, Any]:
+    """Return the same for Azure: its own paths and its own header for a key. Raises `InvalidConfiguration`.
+
+    With a version of the API the path names the deployment; without one it is the versionless path, and the model
+    names it.
+    """
+    if provider.baseUrl is None:
+        raise InvalidConfiguration("provider: type 'azure' needs the baseUrl of the resource")
+    base = provider.baseUrl.rstrip("/")
+    version = provider.azure.apiVersion if provider.azure is not None else None
+    place = (
+        f"{base}/openai/v1"
+        if version is None
+        else f"{base}/openai/deployments/{quote(deployment, safe='')}?api-version={quote(version, safe='')}"
+    )
+    headers = dict(provider.headers or {})
+    if provider.apiKey and not provider.bearerToken:
+        headers.setdefault("api-key", provider.apiKey)
+    wanted: dict[str, Any] = {"type": "openai", "base_url": place, "headers": headers}
+    if provider.bearerToken:
+        wanted["api_key"] = provider.bearerToken
+    return wanted
+
+
+def user_agent(client_name: str | None) -> str | None:
+    """Return what providers are told of who calls; `None` where the client has no name that a header can hold."""
+    name = (client_name or "").strip()
+    return f"exeunt {name}" if name and name.isascii() and name.isprintable() else None

@@ -90,6 +90,8 @@ async def _take_up(hub: Hub, client: Client, tenant: str, config: SessionConfig,
             raise not_found(session_id)
         tail = await _how_it_went(hub, served, metadata)
         served.clients[client.peer] = client
+        # It is stored, and so it is not this client's to forget.
+        served.used = True
         name, options = served.options()
         served.prime(tail, name, metadata.start_time)
         hub.host.metrics.register_tools(options.tools.names)

@@ -1,12 +1,21 @@
 """One session, as its clients see it."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
 import trio
 
-from exeunt.actors.events import Event, SessionIdle, SessionResume, SessionShutdown, SessionTruncated
+from exeunt.actors.events import (
+    AssistantUsage,
+    Event,
+    SessionIdle,
+    SessionResume,
+    SessionShutdown,
+    SessionStart,
+    SessionTruncated,
+    SystemMessage,
+)
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.session import Session
 from exeunt.wire.events.clock import iso
@@ -17,9 +26,14 @@ from exeunt.wire.rpc import FAILED, RpcError, encode, notification
 from exeunt.wire.serving import configuration
 from exeunt.wire.serving.asking import Asking
 from exeunt.wire.serving.client import Client, Peer
+from exeunt.wire.serving.request_headers import RequestHeaders
+from exeunt.wire.serving.sizes import estimate, token_limit
 
 if TYPE_CHECKING:
     from exeunt.wire.serving.hub import Hub
+
+BEGINNINGS = frozenset({SessionStart, SessionResume, SystemMessage})
+"""Events of a session with which nothing was done yet."""
 
 DROPPABLE = frozenset(
     {
@@ -48,11 +62,13 @@ class Served:
         "clients",
         "config",
         "first_model",
+        "headers",
         "hub",
         "last_answer",
         "ready",
         "session",
         "tenant",
+        "used",
     )
 
     def __init__(self, hub: "Hub", session_id: str, tenant: str, config: SessionConfig) -> None:
@@ -71,6 +87,10 @@ class Served:
         """Whether its clients have said that every call is approved."""
         self.first_model = ""
         """The name of the model that it was made with, where it was made here."""
+        self.headers: RequestHeaders | None = None
+        """The headers that its messages came with, once any did."""
+        self.used = False
+        """Whether anything was done with it: a message, a name, a note, a call."""
         self.last_answer: WireEvent | None = None
         """The model's last answer, for who waits for one."""
         self._mapper = EventMapper(session_id, config.workingDirectory or hub.working_directory)
@@ -215,15 +235,40 @@ class Served:
 
     def show(self, events: Sequence[Event]) -> None:
         """Tell the clients what has happened. Never waits."""
-        mapper = self._mapper
+        mapper, headers = self._mapper, self.headers
         for event in events:
             for wire in mapper.map(event):
                 self.tell(wire)
+            if headers is not None:
+                headers.see(event)
             kind = type(event)
-            if kind is SessionIdle:
+            if not self.used and not event.ephemeral:
+                self.used = kind not in BEGINNINGS
+            if kind is AssistantUsage:
+                self._tell_size(cast("AssistantUsage", event))
+            elif kind is SessionIdle:
                 self._idle()
             elif kind is SessionShutdown:
                 self.hub.left(self)
+
+    def _tell_size(self, usage: AssistantUsage) -> None:
+        """Say how much of its room the context takes: by what the provider counts, or else by an estimate."""
+        actor = self.hub.host.find(self.session_id)
+        if actor is None or not self.clients:
+            return
+        tokens = usage.input_tokens + usage.output_tokens
+        data = {
+            "tokenLimit": self.token_limit,
+            "currentTokens": tokens
+            or estimate(actor.context.visible(), actor.options.tools.definitions).total,
+            "messagesLength": actor.context.conversation_length,
+        }
+        self.tell(self._mapper.beside(usage, "session.usage_info", data))
+
+    @property
+    def token_limit(self) -> int:
+        """Tokens that a request may have: as the client says of the model, or as the server takes for granted."""
+        return token_limit(self.config, self.model) or self.hub.options.context_tokens
 
     def tell(self, wire: WireEvent) -> None:
         """Send an event to each client that wants it."""
@@ -292,9 +337,7 @@ class Served:
         """Log that a client has taken the session up, which was in memory."""
         actor = self.hub.host.find(self.session_id)
         if actor is not None:
-            self._mapper.was_active = True
-            actor.record(SessionResume, actor.state.seq, continue_pending_work)
-            self._mapper.was_active = False
+            actor.record(SessionResume, actor.state.seq, continue_pending_work, True)
 
     def _idle(self) -> None:
         if self.clients:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import attrs
 
+from tests.interop.e2e.relay import relay
 from tests.interop.node import ROOT, modules
 
 HERE = Path(__file__).parent
@@ -98,8 +99,8 @@ def environment() -> Path:
     return python
 
 
-def wrapped(runtime: Path, folder: Path) -> Path:
-    """A program that starts `runtime` with the model of the suite's recording proxy, and a journal.
+def wrapped(runtime: Path, folder: Path, relay: str) -> Path:
+    """A program that starts `runtime` with the model of the suite's recording proxy behind a `relay`, and a journal.
 
     The suite tells its runtime the proxy's address under a name of the client's own cloud; ours takes any provider.
     """
@@ -107,10 +108,12 @@ def wrapped(runtime: Path, folder: Path) -> Path:
     path.write_text(
         "#!/bin/sh\n"
         'if [ -n "$COPILOT_API_URL" ]; then\n'
-        '  export EXEUNT_PROVIDER_TYPE=openai EXEUNT_PROVIDER_BASE_URL="$COPILOT_API_URL"\n'
+        '  export EXEUNT_PROVIDER_TYPE=openai EXEUNT_PROVIDER_BASE_URL="'
+        f'{relay}/${{COPILOT_API_URL#http://}}"\n'
         f'  export EXEUNT_PROVIDER_API_KEY="$GITHUB_TOKEN" EXEUNT_PROVIDER_MODEL={MODEL}\n'
         "fi\n"
-        'export EXEUNT_SYSTEM_MESSAGE="You are a helpful assistant."\n'
+        # What the runtime of the recordings calls itself: the suite looks for the name.
+        'export EXEUNT_SYSTEM_MESSAGE="You are the GitHub Copilot CLI, a terminal assistant built by GitHub."\n'
         # Not in $COPILOT_HOME itself: the suite empties that while its runtime runs.
         f'export EXEUNT_JOURNAL="sqlite:///{folder}/journals/$(basename "$COPILOT_HOME").sqlite3"\n'
         f'exec {shlex.quote(str(runtime))} "$@"\n'
@@ -134,16 +137,15 @@ def run(folder: Path, tests: Iterable[str], runtime: Path, workers: int) -> list
         str(TEST_LIMIT),
         "-p",
         "no:warnings",
+        # With the other kinds pytest reads the sources anew, and fails itself for some errors of Python 3.11.
+        "--tb",
+        "native",
     ]
     # The suite rewrites its recordings except under continuous integration.
-    env = {
-        **os.environ,
-        "COPILOT_CLI_PATH": str(wrapped(runtime, folder)),
-        "GITHUB_ACTIONS": "true",
-        "PYTHONPATH": str(folder),
-    }
+    env = {**os.environ, "GITHUB_ACTIONS": "true", "PYTHONPATH": str(folder)}
     log = folder / "run.log"
-    with log.open("w") as out:
+    with log.open("w") as out, relay() as address:
+        env["COPILOT_CLI_PATH"] = str(wrapped(runtime, folder, address))
         command = [str(environment()), "-m", "pytest", *options, f"--junitxml={report}", *tests]
         subprocess.run(command, cwd=folder, env=env, stdout=out, stderr=subprocess.STDOUT, check=False)
     if not report.exists():

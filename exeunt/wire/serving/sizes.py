@@ -1,0 +1,51 @@
+"""How large a context is, in tokens."""
+
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from exeunt.actors.models import Message, ToolDefinition
+from exeunt.wire.messages.sessions import SessionConfig
+from exeunt.wire.rpc import encode
+
+CHARACTERS_A_TOKEN = 4
+"""A rule of thumb: models count differently, and do not say how."""
+
+
+@attrs.frozen
+class Sizes:
+    """Tokens of a context, estimated."""
+
+    system: int
+    conversation: int
+    tools: int
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.system + self.conversation + self.tools
+
+
+def tokens_of(message: Message) -> int:
+    """Estimate the tokens of one message."""
+    called = sum(len(call.name) + len(call.arguments_json) for call in message.tool_calls)
+    return (len(message.content) + called) // CHARACTERS_A_TOKEN
+
+
+def estimate(messages: Iterable[Message], tools: Sequence[ToolDefinition] = ()) -> Sizes:
+    """Estimate the tokens of system and developer messages, of the conversation, and of the tools' definitions."""
+    system = conversation = 0
+    for message in messages:
+        if message.role in ("system", "developer"):
+            system += tokens_of(message)
+        else:
+            conversation += tokens_of(message)
+    return Sizes(system, conversation, len(encode(tools)) // CHARACTERS_A_TOKEN if tools else 0)
+
+
+def token_limit(config: SessionConfig, model: str) -> int | None:
+    """Return how many tokens a client says that its model takes in."""
+    for one in config.models or ():
+        if model in (one.id, f"{one.provider}/{one.id}"):
+            return one.maxPromptTokens or one.maxContextWindowTokens
+    return None if config.provider is None else config.provider.maxPromptTokens
