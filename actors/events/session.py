@@ -1,6 +1,6 @@
 """Events about the session itself: its life, its errors, its context."""
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from exeunt.actors.events.envelope import EphemeralEvent, Event
 from exeunt.actors.models import Role
@@ -24,7 +24,7 @@ class SessionResume(Event, frozen=True, gc=False, tag="session.resume"):
     """Events in the log before this one."""
     continue_pending_work: bool = False
     was_active: bool = False
-    """Whether it was in memory all the while, and somebody else has only come to it."""
+    """Whether somebody else had it in memory all the while, and one more has only come to it."""
 
 
 class SessionRestarted(Event, frozen=True, gc=False, tag="session.restarted"):
@@ -111,6 +111,29 @@ class SessionTruncated(Event, frozen=True, gc=False, tag="session.truncated"):
     """Messages of the context before that stay: its first ones."""
     restored: tuple[bytes, ...] = ()
     """Messages that follow them, as slices of a log."""
+
+
+class SessionCompacted(Event, frozen=True, gc=False, tag="session.compacted"):
+    """The beginning of the conversation was replaced by a shorter text: the boundary between two generations.
+
+    The log keeps everything. As a message of a context it is that text.
+    """
+
+    type: ClassVar[str] = "session.compacted"
+    role: ClassVar[Role] = "user"
+    tool_calls: ClassVar[tuple[()]] = ()
+    tool_call_id: ClassVar[None] = None
+
+    content: str
+    """What the model reads in the place of the messages."""
+    messages_removed: int
+    """Messages at the beginning of the conversation that it stands for, system and developer messages not counted."""
+    generation: int
+    """Number of the context that begins here."""
+    trigger: str = ""
+    """What brought it about, in the words of who asked for it."""
+    note: dict[str, Any] | None = None
+    """What that one wants to be remembered with it: JSON values."""
 
 
 class SessionModelChange(Event, frozen=True, gc=False, tag="session.model_change"):

@@ -1,25 +1,27 @@
 """The context of a session, as its handle offers it."""
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING, cast
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any, cast
 
 import attrs
 import trio
 
 from exeunt.actors.callers import CALLER, would_deadlock
 from exeunt.actors.errors import (
+    EmptySeedPrompt,
     InvalidConfiguration,
     InvalidPrompt,
     JournalUnavailable,
     SessionPassive,
     WouldDeadlock,
 )
-from exeunt.actors.events import SessionTruncated
+from exeunt.actors.events import SessionCompacted, SessionTruncated
 from exeunt.actors.models import Message
 from exeunt.actors.options import Siblings
+from exeunt.actors.session.putting import checked_note
 from exeunt.actors.session.waiting import refuse_status
 from exeunt.actors.text import encodable
-from exeunt.actors.turn import clears, truncation
+from exeunt.actors.turn import clears, compaction, truncation
 from exeunt.actors.turn.live import Waiter
 
 if TYPE_CHECKING:
@@ -161,6 +163,47 @@ class History:
         waiter = Waiter()
         actor.put(truncation.truncate, event_id, seq, target, waiter)
         event = cast("SessionTruncated", await waiter.wait())
+        if actor.options.durability != "relaxed":
+            await actor.log.wait_durable(event.seq)
+        return event
+
+    async def compact(
+        self,
+        content: str,
+        *,
+        messages: int,
+        generation: int,
+        trigger: str = "",
+        note: Mapping[str, Any] | None = None,
+    ) -> SessionCompacted:
+        """Put a text in the place of the first messages of the conversation; return the event, once durable.
+
+        *content* is what the model reads instead, as a user message: a summary that you have made, or had made. The
+        first *messages* of the context with this number, *generation* (see `statistics`), leave it; those behind them
+        stay, and system and developer messages do. The log keeps all events. *trigger* says in the event what brought
+        it about, at most 64 characters; *note* holds JSON values that are logged with it.
+
+        Raises `SessionBusy` while a turn or a call of the host is at work, `EmptySeedPrompt` for a blank text,
+        `InvalidConfiguration` where the context is another one by now, has fewer messages, or would keep a tool's
+        result without its call, `SessionClosed`, `SessionFailed`, `JournalError`; nothing has changed then. Cancelled:
+        it has happened, or not.
+        """
+        if not isinstance(content, str) or encodable(content) != content:
+            raise InvalidPrompt("the text for the model must be a text that can be sent")
+        if not content.strip():
+            raise EmptySeedPrompt("the text for the model must not be blank")
+        if not isinstance(trigger, str) or len(trigger) > LONGEST_TRIGGER or encodable(trigger) != trigger:
+            raise InvalidConfiguration(
+                f"trigger is a text of at most {LONGEST_TRIGGER} characters, not {trigger!r:.80}"
+            )
+        noted = checked_note(note)
+        actor = self._actor
+        if actor.status == "passive":
+            actor = await actor.host.wake(actor.id)
+        _check_free(actor)
+        waiter = Waiter()
+        actor.put(compaction.compact, content, messages, generation, trigger, noted, waiter)
+        event = cast("SessionCompacted", await waiter.wait())
         if actor.options.durability != "relaxed":
             await actor.log.wait_durable(event.seq)
         return event

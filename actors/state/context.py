@@ -18,6 +18,7 @@ from exeunt.actors.events import (
     AssistantMessage,
     ContextCleared,
     Event,
+    SessionCompacted,
     SessionTruncated,
     SystemMessage,
     ToolExecutionComplete,
@@ -234,6 +235,24 @@ def fold_truncated(context: Context, event: SessionTruncated) -> Context:
     return kept.appended(*SliceDecoder().decode_all(event.restored)) if event.restored else kept
 
 
+def fold_compacted(context: Context, event: SessionCompacted) -> Context:
+    if context.batch is not None:
+        raise ContextError(f"compaction {event.id} stands between a tool call and its result")
+    if not may_be_cut(context, event.messages_removed):
+        raise ContextError(
+            f"compaction {event.id} removes {event.messages_removed} of {context.length} messages"
+        )
+    kept = context.shared[event.messages_removed : context.length]
+    return Context(context.preamble, [event, *kept], 1 + len(kept), event.generation, None)
+
+
+def may_be_cut(context: Context, messages: int) -> bool:
+    """Say whether the first *messages* may leave the conversation: no result may stay without its call."""
+    if not 1 <= messages <= context.length:
+        return False
+    return messages == context.length or context.shared[messages].role != "tool"
+
+
 _FOLDS: dict[type[Event], Callable[[Context, Any], Context]] = {
     SystemMessage: fold_system,
     UserMessage: fold_user,
@@ -241,4 +260,5 @@ _FOLDS: dict[type[Event], Callable[[Context, Any], Context]] = {
     ToolExecutionComplete: fold_result,
     ContextCleared: fold_cleared,
     SessionTruncated: fold_truncated,
+    SessionCompacted: fold_compacted,
 }

@@ -21,6 +21,7 @@ from exeunt.actors.events import (
     MessageDropped,
     PermissionCompleted,
     PermissionRequested,
+    SessionCompacted,
     SessionModeChanged,
     SessionModelChange,
     SessionTitleChanged,
@@ -37,6 +38,7 @@ from exeunt.actors.state.context import (
     Context,
     fold_assistant,
     fold_cleared,
+    fold_compacted,
     fold_result,
     fold_system,
     fold_truncated,
@@ -320,6 +322,13 @@ def _truncated(state: SessionState, event: SessionTruncated) -> None:
     state.call_ids = [call.id for message in context.messages for call in message.tool_calls] or None
 
 
+def _compacted(state: SessionState, event: SessionCompacted) -> None:
+    if state.turn_id is not None or state.open_calls:
+        raise ContextError(f"compaction {event.id} stands inside of a turn")
+    state.context = context = fold_compacted(state.context, event)
+    state.call_ids = [call.id for message in context.messages for call in message.tool_calls] or None
+
+
 FOLDS: dict[type[Event], Callable[[SessionState, Any], None]] = {
     SystemMessage: _system,
     MessageAccepted: _accepted,
@@ -337,6 +346,7 @@ FOLDS: dict[type[Event], Callable[[SessionState, Any], None]] = {
     TurnEnd: _turn_end,
     ContextCleared: _cleared,
     SessionTruncated: _truncated,
+    SessionCompacted: _compacted,
     SessionModelChange: _model_chosen,
     SessionModeChanged: _mode_chosen,
     SessionTitleChanged: _title_chosen,

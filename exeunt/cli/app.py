@@ -266,7 +266,9 @@ def serve(
                 model=model,
                 api_key_env=api_key_env,
             ),
-            options=WireOptions(wait_for_clients=wait_for_clients),
+            options=WireOptions(
+                wait_for_clients=wait_for_clients, context_tokens=providers.context_tokens(os.environ)
+            ),
             tokens=providers.tokens(os.environ, token_env or (), file.tokens),
             journal=journal,
             idle_timeout=idle_timeout,

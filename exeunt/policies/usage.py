@@ -8,6 +8,7 @@ from exeunt.actors.events import (
     AssistantUsage,
     ContextCleared,
     Event,
+    SessionCompacted,
     SessionFailed,
     SessionShutdown,
     SessionTruncated,
@@ -41,7 +42,7 @@ class ReportedTokens:
             return
         if isinstance(event, AssistantUsage):
             self._tokens[session_id] = event.input_tokens + event.output_tokens
-        elif isinstance(event, ContextCleared | SessionTruncated):
+        elif isinstance(event, ContextCleared | SessionTruncated | SessionCompacted):
             self._tokens[session_id] = 0
         elif isinstance(event, SessionShutdown | SessionFailed):
             self._forget(session_id)

@@ -249,6 +249,11 @@ class SessionStream:
             yield "context truncated inside of a turn"
         self.settled_calls.clear()
 
+    def _compacted(self, event: events.SessionCompacted) -> Iterator[str]:
+        if self.turn_id is not None or self.open_calls or self.seed_due:
+            yield "context compacted inside of a turn"
+        self.settled_calls.clear()
+
     def _taken_up(self, _: events.Event) -> Iterator[str]:
         # A resumed session may leave the seed of a clear unanswered, and may say that it is idle.
         self.seed_due = False
@@ -284,6 +289,7 @@ class SessionStream:
         "turn.end": _turn_ended,
         "session.context_cleared": _cleared,
         "session.truncated": _truncated,
+        "session.compacted": _compacted,
         "session.resume": _taken_up,
         "session.restarted": _taken_up,
         "session.failed": _left,

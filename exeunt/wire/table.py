@@ -63,8 +63,10 @@ METHODS: Mapping[str, Method] = {
     ),
     # The context
     "session.history.clearContext": Method(history.clear_context, hi.ClearContext, hot=True),
-    "session.history.cancelBackgroundCompaction": Method(history.nothing_to_cancel, se.OneSession),
-    "session.history.abortManualCompaction": Method(history.nothing_to_abort, se.OneSession),
+    "session.history.compact": Method(history.compact, hi.Compact),
+    "session.history.summarizeForHandoff": Method(history.summarize_for_handoff, se.OneSession),
+    "session.history.cancelBackgroundCompaction": Method(history.cancel_background, se.OneSession),
+    "session.history.abortManualCompaction": Method(history.abort_manual, se.OneSession),
     "session.history.truncate": Method(history.truncate, hi.Truncate),
     # Messages that wait
     "session.queue.pendingItems": Method(queue.items, se.OneSession),

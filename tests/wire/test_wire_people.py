@@ -63,7 +63,7 @@ async def test_a_command_is_run_by_the_client_that_has_it(autojump_clock: MockCl
             "commands": [{"name": "deploy", "description": "Deploys."}]
         }
         listed = (await asks.call("session.commands.list", sessionId="s"))["commands"]
-        assert [(command["name"], command["kind"]) for command in listed] == [("deploy", "client")]
+        assert ("deploy", "client") in [(command["name"], command["kind"]) for command in listed]
         for number, error in enumerate([None, "no rights"], 1):
             waiting = await asks.start(
                 "session.commands.execute", sessionId="s", commandName="deploy", args="prod"

@@ -9,6 +9,7 @@ import attrs
 
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.structuring import structured
+from exeunt.wire.options import WireOptions
 from exeunt.wire.serving.models import DefaultProvider
 
 TOKEN_VARIABLES = ("EXEUNT_CONNECTION_TOKEN", "COPILOT_CONNECTION_TOKEN")
@@ -72,6 +73,16 @@ def default_provider(
     given = {"base_url": base_url, "api_key": key, "headers": table.headers, "options": table.options}
     provider |= {name: value for name, value in given.items() if value}
     return DefaultProvider(model=model, provider=provider)
+
+
+def context_tokens(environ: Mapping[str, str]) -> int:
+    """Return how many tokens models take in, where clients do not say. Raises `InvalidConfiguration`."""
+    value = environ.get("EXEUNT_CONTEXT_TOKENS")
+    if not value:
+        return WireOptions().context_tokens
+    if not value.isdecimal() or int(value) < 1:
+        raise InvalidConfiguration(f"EXEUNT_CONTEXT_TOKENS must be a whole number above 0, not {value!r:.40}")
+    return int(value)
 
 
 def tokens(environ: Mapping[str, str], named: Sequence[str], table: Mapping[str, str]) -> dict[str, str]:

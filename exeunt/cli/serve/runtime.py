@@ -55,7 +55,9 @@ def main() -> NoReturn:
         what = serving.Served(
             default=provider.default_provider(os.environ),
             options=WireOptions(
-                wait_for_clients=True, system_message=os.environ.get("EXEUNT_SYSTEM_MESSAGE", "")
+                wait_for_clients=True,
+                system_message=os.environ.get("EXEUNT_SYSTEM_MESSAGE", ""),
+                context_tokens=provider.context_tokens(os.environ),
             ),
             tokens=provider.tokens(os.environ, (), {}),
             journal=arguments.journal or os.environ.get("EXEUNT_JOURNAL"),

@@ -1,9 +1,10 @@
 """The context of a session, for asyncio tasks."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import exeunt.actors.session as trio_api
-from exeunt.actors.events import SessionTruncated
+from exeunt.actors.events import SessionCompacted, SessionTruncated
 from exeunt.actors.models import Message
 from exeunt.actors.options import Siblings
 from exeunt.embed.asyncio.crossing import call
@@ -65,3 +66,24 @@ class History:
     @like(trio_api.History.truncate)
     async def truncate(self, event_id: str) -> SessionTruncated:
         return await call(self._guest, self._trio.truncate, event_id)
+
+    @like(trio_api.History.compact)
+    async def compact(
+        self,
+        content: str,
+        *,
+        messages: int,
+        generation: int,
+        trigger: str = "",
+        note: Mapping[str, Any] | None = None,
+    ) -> SessionCompacted:
+        act = self._trio.compact
+        return await call(
+            self._guest,
+            act,
+            content,
+            messages=messages,
+            generation=generation,
+            trigger=trigger,
+            note=note,
+        )

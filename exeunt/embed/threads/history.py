@@ -1,9 +1,10 @@
 """The context of a session, for any thread."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Any
 
 import exeunt.actors.session as trio_api
-from exeunt.actors.events import SessionTruncated
+from exeunt.actors.events import SessionCompacted, SessionTruncated
 from exeunt.actors.models import Message
 from exeunt.actors.options import Siblings
 from exeunt.embed.documented import like
@@ -64,3 +65,24 @@ class History:
     @like(trio_api.History.truncate)
     def truncate(self, event_id: str) -> SessionTruncated:
         return call(self._runtime, self._trio.truncate, event_id)
+
+    @like(trio_api.History.compact)
+    def compact(
+        self,
+        content: str,
+        *,
+        messages: int,
+        generation: int,
+        trigger: str = "",
+        note: Mapping[str, Any] | None = None,
+    ) -> SessionCompacted:
+        act = self._trio.compact
+        return call(
+            self._runtime,
+            act,
+            content,
+            messages=messages,
+            generation=generation,
+            trigger=trigger,
+            note=note,
+        )

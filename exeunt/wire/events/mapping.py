@@ -20,6 +20,10 @@ SEED_SOURCE = "session-memory-rollover"
 SHOWN = frozenset({"agentMode", "attachments", "content", "source"})
 """Fields of a message's note that are shown in its `user.message`."""
 
+COMPACTION_TRIGGERS = frozenset(
+    {"threshold", "context_limit_retry", "manual", "memory_pressure", "model_switch"}
+)
+
 ABORT_REASONS = frozenset({"user_initiated", "remote_command", "user_abort", "autopilot_credit_limit"})
 
 OUTSIDE = frozenset(
@@ -114,6 +118,15 @@ def _cleared(mapper: EventMapper, event: core.ContextCleared) -> Mapped:
 def _truncated(mapper: EventMapper, event: core.SessionTruncated) -> Mapped:
     data = {"upToEventId": mapper.away or event.event_id, "eventsRemoved": event.events_removed}
     return (mapper.ephemeral(event, data, "session.snapshot_rewind"),)
+
+
+def _compacted(mapper: EventMapper, event: core.SessionCompacted) -> Mapped:
+    data: dict[str, Any] = {"success": True, "messagesRemoved": event.messages_removed}
+    if event.trigger in COMPACTION_TRIGGERS:
+        data["trigger"] = event.trigger
+    if event.note is not None:
+        data |= event.note
+    return mapper.persisted(event, data, "session.compaction_complete")
 
 
 def _handoff(mapper: EventMapper, event: core.SessionHandoff) -> Mapped:
@@ -344,6 +357,7 @@ MAPPINGS: dict[type[core.Event], Callable[[EventMapper, Any], Mapped]] = {
     core.SessionIdle: _idle,
     core.ContextCleared: _cleared,
     core.SessionTruncated: _truncated,
+    core.SessionCompacted: _compacted,
     core.SessionHandoff: _handoff,
     core.SessionModelChange: _model_change,
     core.SessionModeChanged: _mode_changed,

@@ -1,5 +1,7 @@
 """The context of a session."""
 
+from typing import Literal
+
 import attrs
 import msgspec
 
@@ -20,3 +22,14 @@ class Truncate:
 
     sessionId: str
     eventId: str
+
+
+@attrs.frozen(kw_only=True)
+class Compact:
+    """A conversation to be summed up, and what the summary is to look at in particular."""
+
+    sessionId: str
+    customInstructions: str | None = attrs.field(
+        default=None, validator=attrs.validators.optional(attrs.validators.max_len(4000))
+    )
+    trigger: Literal["manual", "model_switch"] | None = None

@@ -1,16 +1,23 @@
 """The context of a session."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import msgspec
+import trio
 
 from exeunt.actors.errors import EmptySeedPrompt, NoToolCallInFlight
 from exeunt.actors.events import Event
+from exeunt.actors.models import ModelError
+from exeunt.actors.turn.actor import SessionActor
 from exeunt.wire.connection import Connection
-from exeunt.wire.messages.history import ClearContext, Truncate
+from exeunt.wire.messages.history import ClearContext, Compact, Truncate
 from exeunt.wire.messages.sessions import OneSession
 from exeunt.wire.rpc import FAILED, RpcError
+from exeunt.wire.serving.compacting import BY_ITSELF, Compaction, summarize, tracked
+from exeunt.wire.serving.served import Served
+from exeunt.wire.serving.sizes import estimate
 
 NOT_A_TEXT = "missing or non-string parameter 'prompt'"
 
@@ -81,13 +88,70 @@ async def truncate(connection: Connection, params: Truncate) -> dict[str, Any]:
     return {"eventsRemoved": event.events_removed, "checkpointCleanupFailed": False}
 
 
-def nothing_to_cancel(connection: Connection, params: OneSession) -> dict[str, Any]:
-    """Say that no compaction runs: there is none."""
-    connection.hub.find(connection.owner, params.sessionId)
-    return {"cancelled": False}
+MANUAL = "manual"
+"""What brings a compaction about that a client asks for."""
 
 
-def nothing_to_abort(connection: Connection, params: OneSession) -> dict[str, Any]:
-    """The same, in the words of another method."""
-    connection.hub.find(connection.owner, params.sessionId)
-    return {"aborted": False}
+async def compact(connection: Connection, params: Compact) -> dict[str, Any]:
+    """Let the session's model sum the conversation up, and put that in its place. A failure changes nothing."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    actor = _at_rest(connection, served)
+    if served.compaction is not None:
+        raise RpcError(FAILED, "a compaction of the session is under way")
+    done = None
+    if actor.context.length:
+        compaction = Compaction(served, params.trigger or MANUAL, params.customInstructions or "")
+        with suppress(ModelError):  # the event has told of it
+            done = await tracked(served, compaction)
+    if done is None:
+        return {"success": False, "messagesRemoved": 0, "tokensRemoved": 0}
+    sizes = estimate(served.handle.history.messages(), actor.options.tools.definitions)
+    return {
+        "success": True,
+        "messagesRemoved": done.event.messages_removed,
+        "tokensRemoved": done.removed_tokens,
+        "summaryContent": done.summary,
+        "contextWindow": {
+            "tokenLimit": served.token_limit,
+            "currentTokens": sizes.total,
+            "messagesLength": actor.here().context.length,
+            "systemTokens": sizes.system,
+            "conversationTokens": sizes.conversation,
+            "toolDefinitionsTokens": sizes.tools,
+        },
+    }
+
+
+async def summarize_for_handoff(connection: Connection, params: OneSession) -> dict[str, Any]:
+    """Let the session's model sum the conversation up, for whoever goes on with it; nothing of it changes."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    actor = _at_rest(connection, served)
+    if not actor.context.length:
+        await trio.lowlevel.checkpoint()
+        return {"summary": ""}
+    return {"summary": (await summarize(actor, tuple(actor.context.request()))).content}
+
+
+def _at_rest(connection: Connection, served: Served) -> SessionActor:
+    actor = connection.hub.host.find(served.session_id)
+    if actor is None or not actor.free:
+        raise RpcError(FAILED, "the session is at work; wait until it is idle, or abort what it does")
+    return actor
+
+
+def cancel_background(connection: Connection, params: OneSession) -> dict[str, Any]:
+    """Give a compaction up that has begun by itself."""
+    return {"cancelled": _give_up(connection, params, manual=False)}
+
+
+def abort_manual(connection: Connection, params: OneSession) -> dict[str, Any]:
+    """Give a compaction up that a client has asked for."""
+    return {"aborted": _give_up(connection, params, manual=True)}
+
+
+def _give_up(connection: Connection, params: OneSession, *, manual: bool) -> bool:
+    compaction = connection.hub.find(connection.owner, params.sessionId).compaction
+    if compaction is None or (compaction.trigger != BY_ITSELF) != manual:
+        return False
+    compaction.scope.cancel()
+    return True

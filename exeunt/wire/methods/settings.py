@@ -54,12 +54,17 @@ async def set_reasoning_effort(connection: Connection, params: se.SetReasoningEf
 async def list_models(connection: Connection, params: OneSession) -> dict[str, Any]:
     """List the models that the session may switch to."""
     served = _find(connection, params.sessionId)
+    called = {f"{model.provider}/{model.id}": model.name for model in served.config.models or ()}
+    names = await model_names(connection, served)
+    return {"list": [{"id": name, "name": called.get(name) or name} for name in names]}
+
+
+async def model_names(connection: Connection, served: Served) -> list[str]:
+    """Return the models that a session may switch to. Raises `InvalidConfiguration`, `ModelError`."""
     registered = [f"{model.provider}/{model.id}" for model in served.config.models or ()]
     if registered or served.config.provider is not None:
-        names = registered or [served.model]
-    else:
-        names = await connection.hub.handlers.models.names()
-    return {"list": [{"id": name, "name": name} for name in names]}
+        return registered or [served.model]
+    return await connection.hub.handlers.models.names()
 
 
 async def _change(connection: Connection, served: Served, **changes: Any) -> None:

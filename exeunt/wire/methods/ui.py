@@ -8,6 +8,7 @@ from exeunt.wire.connection import Connection
 from exeunt.wire.messages import ui
 from exeunt.wire.messages.sessions import OneSession
 from exeunt.wire.messages.ui import QueuedCommandAnswer
+from exeunt.wire.methods import builtins
 from exeunt.wire.rpc import FAILED, RpcError
 from exeunt.wire.serving.client import Client
 from exeunt.wire.serving.pending import Pending
@@ -48,15 +49,14 @@ def elicited(connection: Connection, params: ui.ElicitationAnswer) -> dict[str, 
 
 
 def list_commands(connection: Connection, params: OneSession) -> dict[str, Any]:
-    """List the commands of all clients of the session."""
+    """List the commands of all clients of the session, and the server's own where no client has one of that name."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    return {
-        "commands": [
-            {**command, "description": command.get("description", ""), "kind": "client"}
-            | {"allowDuringAgentExecution": True}
-            for command in served.commands()
-        ]
+    listed = {
+        command["name"]: {**command, "description": command.get("description", ""), "kind": "client"}
+        | {"allowDuringAgentExecution": True}
+        for command in served.commands()
     }
+    return {"commands": [*listed.values(), *(own for own in builtins.LISTED if own["name"] not in listed)]}
 
 
 async def execute(connection: Connection, params: ui.ExecuteCommand) -> dict[str, Any]:
@@ -67,9 +67,13 @@ async def execute(connection: Connection, params: ui.ExecuteCommand) -> dict[str
 
 
 async def invoke(connection: Connection, params: ui.InvokeCommand) -> dict[str, Any]:
-    """The same; an error of the command is one of the request."""
+    """The same, also for a command of the server; an error of the command is one of the request."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    error = await _run(served, params.name.removeprefix("/"), params.input or "")
+    name, given = params.name.removeprefix("/"), params.input or ""
+    own = builtins.COMMANDS.get(name)
+    if own is not None and all(command["name"] != name for command in served.commands()):
+        return await own(connection, served, given.strip())
+    error = await _run(served, name, given)
     if error is not None:
         raise RpcError(FAILED, error)
     return {"kind": "completed"}

@@ -140,7 +140,7 @@ async def _attach(hub: Hub, served: Served, client: Client) -> None:
         await served.handle.abort(queued="keep")
     if client.config.suppressResumeEvent:
         return
-    served.taken_up_while_active(bool(client.config.continuePendingWork))
+    served.taken_up(bool(client.config.continuePendingWork), was_active=not alone)
 
 
 async def reconfigure(hub: Hub, served: Served) -> None:

@@ -1,6 +1,7 @@
 """One session, as its clients see it."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
@@ -15,6 +16,7 @@ from exeunt.actors.events import (
     SessionStart,
     SessionTruncated,
     SystemMessage,
+    UserMessage,
 )
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.session import Session
@@ -26,6 +28,7 @@ from exeunt.wire.rpc import FAILED, RpcError, encode, notification
 from exeunt.wire.serving import configuration
 from exeunt.wire.serving.asking import Asking
 from exeunt.wire.serving.client import Client, Peer
+from exeunt.wire.serving.compacting import BY_ITSELF, LEAST_MESSAGES, Compaction, in_background, is_due
 from exeunt.wire.serving.request_headers import RequestHeaders
 from exeunt.wire.serving.sizes import estimate, token_limit
 
@@ -60,6 +63,8 @@ class Served:
         "approves_all",
         "asking",
         "clients",
+        "compaction",
+        "compacts_from",
         "config",
         "first_model",
         "headers",
@@ -89,6 +94,10 @@ class Served:
         """The name of the model that it was made with, where it was made here."""
         self.headers: RequestHeaders | None = None
         """The headers that its messages came with, once any did."""
+        self.compaction: Compaction | None = None
+        """The one that is under way."""
+        self.compacts_from = LEAST_MESSAGES
+        """Messages from which on the context may be compacted by itself."""
         self.used = False
         """Whether anything was done with it: a message, a name, a note, a call."""
         self.last_answer: WireEvent | None = None
@@ -248,6 +257,9 @@ class Served:
                 self._tell_size(cast("AssistantUsage", event))
             elif kind is SessionIdle:
                 self._idle()
+            elif kind is UserMessage and self.config.infiniteSessions is not None and is_due(self):
+                compaction = self.compaction = Compaction(self, BY_ITSELF)
+                self.hub.host.spawn(partial(in_background, self, compaction))
             elif kind is SessionShutdown:
                 self.hub.left(self)
 
@@ -333,11 +345,11 @@ class Served:
         """Go on behind another event than the last: the session went back."""
         self._mapper.last_id = event_id
 
-    def taken_up_while_active(self, continue_pending_work: bool) -> None:
-        """Log that a client has taken the session up, which was in memory."""
+    def taken_up(self, continue_pending_work: bool, *, was_active: bool) -> None:
+        """Log that a client has taken the session up, which was in memory; and whether others had it then."""
         actor = self.hub.host.find(self.session_id)
         if actor is not None:
-            actor.record(SessionResume, actor.state.seq, continue_pending_work, True)
+            actor.record(SessionResume, actor.state.seq, continue_pending_work, was_active)
 
     def _idle(self) -> None:
         if self.clients:

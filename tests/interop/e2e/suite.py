@@ -114,6 +114,8 @@ def wrapped(runtime: Path, folder: Path, relay: str) -> Path:
         "fi\n"
         # What the runtime of the recordings calls itself: the suite looks for the name.
         'export EXEUNT_SYSTEM_MESSAGE="You are the GitHub Copilot CLI, a terminal assistant built by GitHub."\n'
+        # The suite's thresholds are shares of a room with the system message and the tools of a coding product in it.
+        "export EXEUNT_CONTEXT_TOKENS=100000\n"
         # Not in $COPILOT_HOME itself: the suite empties that while its runtime runs.
         f'export EXEUNT_JOURNAL="sqlite:///{folder}/journals/$(basename "$COPILOT_HOME").sqlite3"\n'
         f'exec {shlex.quote(str(runtime))} "$@"\n'
