@@ -71,6 +71,8 @@ def _value(kind: Any) -> Any:
             return next(iter(members))
         case msgspec.inspect.VarTupleType(item_type=item):
             return (_value(item), _value(item))
+        case msgspec.inspect.DictType():
+            return {TEXT: TEXT, "more": [1, None, {"deep": 0.5}]}
         case msgspec.inspect.UnionType(types=kinds):
             return _value(next(each for each in kinds if not isinstance(each, msgspec.inspect.NoneType)))
         case msgspec.inspect.StructType(cls=struct, fields=fields):

@@ -1,7 +1,8 @@
 """`exeunt demo` with more guests than its host has room for: they wait, send again, and are counted."""
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import pytest
 import trio
@@ -44,6 +45,17 @@ class FullJournal(MemoryJournal):
         await super().create(session_id)
         log = self._logs[session_id] = FullLog(self)
         return log
+
+
+async def _at_once(call: object, function: Callable[[], Any]) -> Any:
+    await trio.lowlevel.checkpoint()
+    return function()
+
+
+@pytest.fixture(autouse=True)
+def no_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Virtual time would jump over a worker thread that a busy machine delays."""
+    monkeypatch.setattr("exeunt.actors.activities.handlers._in_thread", _at_once)
 
 
 async def play(host: SessionHost) -> tuple[Performance, Sequence[Promise]]:
