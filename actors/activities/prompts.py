@@ -107,8 +107,9 @@ class PromptHooks(Activity):
             shown = UserPromptTransformedInput(
                 **common_fields(self), prompt=prompt, transformed_prompt=content
             )
-            answer = await call_hook(self, hooks.on_user_prompt_transformed, USER_PROMPT_TRANSFORMED, shown)
-            content = answer.output.modified_transformed_prompt or content
+            hook = hooks.on_user_prompt_transformed
+            transformed = await call_hook(self, hook, USER_PROMPT_TRANSFORMED, shown)
+            content = transformed.output.modified_transformed_prompt or content
         content = encodable(content)
         return PreparedPrompt(content, prompt if content != prompt else None)
 

@@ -384,8 +384,8 @@ def end_turn(
     if (stops or hooks.on_session_end is not None) and actor.status == "live":
         kind = {TurnEndReason.ABORTED: "abort", TurnEndReason.ERROR: "error"}.get(reason, "complete")
         message = turn.records[-1].content or None
-        text = None if error is None else str(error)
-        actor.aftermath = EndHook(turn, kind, message, text, stops=stops)
+        failure = None if error is None else str(error)
+        actor.aftermath = EndHook(turn, kind, message, failure, stops=stops)
         actor.start(actor.aftermath)
         return
     after_turn(actor)

@@ -11,7 +11,7 @@ from exeunt.actors.events import MessageAccepted, SessionIdle, SessionWarning, U
 from exeunt.actors.turn.turns import MOST_BLOCKED_STOPS
 from exeunt.testing import ScriptedModel, call, checked_host, fail
 from tests.actors.session_support import settled
-from tests.actors.turn_support import ends, logged, open_session, submit, watch
+from tests.actors.turn_support import answering, ends, logged, open_session, submit, watch
 
 
 class Reviewer:
@@ -67,7 +67,7 @@ async def test_a_block_without_words_and_a_hook_that_fails_let_the_agent_end(
 ) -> None:
     model = ScriptedModel(["done"])
     async with checked_host() as host:
-        session = await open_session(host, model, on_agent_stop=lambda hook_input, invocation: answer)
+        session = await open_session(host, model, on_agent_stop=answering(answer))
         assert (await session.send_and_wait("go")).content == "done"
     model.verify()
 
