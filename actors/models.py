@@ -70,6 +70,8 @@ class ToolDefinition(msgspec.Struct, frozen=True):
     description: str
     parameters: dict[str, Any]
     """JSON Schema of the arguments: always of an object."""
+    defer: Literal["auto", "never"] | None = None
+    """What the tool says of being searched for. The doors here send every tool, whatever it says."""
 
 
 class ModelRequest(msgspec.Struct, frozen=True):

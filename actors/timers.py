@@ -6,6 +6,7 @@ scope with a deadline of its own for each wait costs up to 9 us more per turn.
 """
 
 import math
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Protocol
 
@@ -27,17 +28,14 @@ class Timers:
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._lanes: dict[float, dict[Expiring, float]] = {}
+        self._lanes: defaultdict[float, dict[Expiring, float]] = defaultdict(dict)
         self._scope: trio.CancelScope | None = None
         self._wake_at = math.inf
 
     def start(self, seconds: float, item: Expiring) -> None:
         """Call `item.expire()` in *seconds*. Stop an item before it is started again."""
         deadline = self._now() + seconds
-        lane = self._lanes.get(seconds)
-        if lane is None:
-            lane = self._lanes[seconds] = {}
-        lane[item] = deadline
+        self._lanes[seconds][item] = deadline
         if deadline < self._wake_at:
             self._wake_at = deadline
             if self._scope is not None:
@@ -46,9 +44,7 @@ class Timers:
 
     def stop(self, seconds: float, item: Expiring) -> None:
         """Forget *item*; nothing happens when its time is over already."""
-        lane = self._lanes.get(seconds)
-        if lane is not None:
-            lane.pop(item, None)
+        self._lanes[seconds].pop(item, None)
 
     def remaining(self, seconds: float, item: Expiring) -> float:
         """Return the seconds that *item* has left, not below 0."""

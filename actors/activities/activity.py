@@ -68,20 +68,17 @@ class Activity(ABC):
     def limit(self, seconds: float) -> None:
         """Give it *seconds* from now, instead of what it had. Once it is cancelled only the grace counts."""
         if self.cause is None and not self.done:
-            self._arm(seconds)
+            timers = self.actor.host.timers
+            if self._limit:
+                timers.stop(self._limit, self)
+            self._limit = seconds
+            timers.start(seconds, self)
 
     def unlimit(self) -> None:
         """Take the time away that it had; what follows has its own."""
         if self._limit and self.cause is None:
             self.actor.host.timers.stop(self._limit, self)
             self._limit = 0.0
-
-    def _arm(self, seconds: float) -> None:
-        timers = self.actor.host.timers
-        if self._limit:
-            timers.stop(self._limit, self)
-        self._limit = seconds
-        timers.start(seconds, self)
 
     def follow(self, scope: trio.CancelScope) -> None:
         """Cancel *scope* too when this is cancelled, until `unfollow`."""
@@ -97,8 +94,8 @@ class Activity(ABC):
     def cancel(self, cause: str) -> None:
         """End it. It is fenced if it has not come back after the grace. The first cause stands."""
         if self.cause is None and not self.done:
+            self.limit(GRACE)
             self.cause = cause
-            self._arm(GRACE)
             if self.scope is not None:
                 self.scope.cancel()
             for scope in self.followers or ():

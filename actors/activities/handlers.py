@@ -38,9 +38,11 @@ async def run(call: "Call", tool: "Tool[..., Any]", bound: Any) -> ToolResult:
     try:
         call.stage = "handler"
         call.limit(tool.timeout)
-        invocation = ToolInvocation(
-            actor.id, call.call.id, call.name, call.arguments_json, call, session=actor.handle()
-        )
+        invocation = None
+        if tool.takes_invocation:
+            invocation = ToolInvocation(
+                actor.id, call.call.id, call.name, call.arguments_json, call, session=actor.handle()
+            )
         try:
             if tool.is_async:
                 return to_result(await tool.invoke(bound, invocation))

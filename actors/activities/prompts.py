@@ -96,8 +96,8 @@ class PromptHooks(Activity):
         content = prompt
         if hooks.on_user_prompt_submitted is not None:
             hook_input = UserPromptSubmittedInput(**common_fields(self), prompt=prompt)
-            answer = await call_hook(self, hooks.on_user_prompt_submitted, USER_PROMPT_SUBMITTED, hook_input)
-            output = answer.output
+            hook = hooks.on_user_prompt_submitted
+            output = (await call_hook(self, hook, USER_PROMPT_SUBMITTED, hook_input)).output
             if output.decision == "block":
                 return PreparedPrompt(prompt, blocked=output.reason or "no reason provided")
             prompt = content = encodable(output.modified_prompt or prompt)
@@ -107,9 +107,9 @@ class PromptHooks(Activity):
             shown = UserPromptTransformedInput(
                 **common_fields(self), prompt=prompt, transformed_prompt=content
             )
-            hook = hooks.on_user_prompt_transformed
-            transformed = await call_hook(self, hook, USER_PROMPT_TRANSFORMED, shown)
-            content = transformed.output.modified_transformed_prompt or content
+            transform = hooks.on_user_prompt_transformed
+            changed = (await call_hook(self, transform, USER_PROMPT_TRANSFORMED, shown)).output
+            content = changed.modified_transformed_prompt or content
         content = encodable(content)
         return PreparedPrompt(content, prompt if content != prompt else None)
 

@@ -165,13 +165,16 @@ class Session:
         timeout: float | None = 60.0,  # noqa: ASYNC109 - the Copilot SDK's name; the turn is not cancelled by it
         *,
         mode: Mode = "enqueue",
+        abort_on_cancel: bool = False,
         first: bool = False,
         note: Mapping[str, Any] | None = None,
     ) -> Reply:
         """Give the session a message and wait for the reply; through clears, to the answer of the last seed.
 
         *timeout* is in seconds, `None` for none. When it passes, `ReplyTimeout` says what the session was doing,
-        and the turn goes on; so it does when the caller is cancelled.
+        and the turn goes on; so it does when the caller is cancelled, unless it said *abort_on_cancel*: then a message
+        that still waits is taken back, and the turn that has taken it in is aborted, whatever else that has taken in.
+        Its tools are cancelled; the caller does not wait for their end.
 
         Raises what `send` raises, and `WouldDeadlock`, `TurnAborted`, `TurnInterrupted`, `TurnFailed`,
         `PromptBlocked`, `SessionClosed`, `SessionFailed`.
@@ -189,7 +192,12 @@ class Session:
                 seconds = max(0.0, seconds - (actor.host.clock.now() - began))
         else:
             waiter, message_id = put_waiting(actor, prompt, mode, caller, first, noted)
-        return await waiter.reply(message_id, seconds)
+        try:
+            return await waiter.reply(message_id, seconds)
+        except trio.Cancelled:
+            if abort_on_cancel and self._actor.status == "live":
+                self._actor.put(aborts.forsake, message_id)
+            raise
 
     async def abort(
         self, queued: Literal["drop", "keep"] = "drop", *, reason: str = "user_initiated"

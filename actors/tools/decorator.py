@@ -68,7 +68,7 @@ class ToolDecorator:
             binder, schema = from_schema(name, signature, self._parameters)
         return Tool(
             name=name,
-            definition=ToolDefinition(name, encodable(description), _as_json(name, schema)),
+            definition=ToolDefinition(name, encodable(description), _as_json(name, schema), self._defer),
             handler=handler,
             is_async=is_async(handler),
             defer=self._defer,

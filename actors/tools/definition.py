@@ -15,6 +15,11 @@ R = TypeVar("R")
 Defer = Literal["auto", "never"]
 
 
+def _takes_invocation(tool: "Tool[..., Any]") -> bool:
+    signature: Signature = tool._signature  # pyright: ignore[reportPrivateUsage]
+    return signature.invocation_at is not None or signature.invocation_as is not None
+
+
 @final
 @attrs.frozen(eq=False)
 class Tool(Generic[P, R]):
@@ -58,6 +63,10 @@ class Tool(Generic[P, R]):
 
     _binder: Binder = attrs.field(alias="binder", repr=False)
     _signature: Signature = attrs.field(alias="signature", repr=False)
+    takes_invocation: bool = attrs.field(
+        init=False, repr=False, default=attrs.Factory(_takes_invocation, takes_self=True)
+    )
+    """Whether the handler asks for the invocation."""
 
     @property
     def description(self) -> str:
@@ -72,11 +81,6 @@ class Tool(Generic[P, R]):
         """Return this tool with *handler*, which takes what the tool's own takes: for a host that runs it elsewhere."""
         return attrs.evolve(cast("Tool[..., Any]", self), handler=handler)
 
-    @property
-    def takes_invocation(self) -> bool:
-        """Whether the handler asks for the invocation."""
-        return self._signature.invocation_at is not None or self._signature.invocation_as is not None
-
     def bind(self, arguments_json: str) -> BoundArguments:
         """Parse and validate the arguments as the model wrote them.
 
@@ -85,8 +89,8 @@ class Tool(Generic[P, R]):
         """
         return self._binder.bind(arguments_json)
 
-    def invoke(self, bound: BoundArguments, invocation: CallInvocation) -> Any:
-        """Call the handler with what `bind` of this tool returned, and with *invocation* if it asks for one.
+    def invoke(self, bound: BoundArguments, invocation: CallInvocation | None) -> Any:
+        """Call the handler with what `bind` of this tool returned, and with *invocation* if it `takes_invocation`.
 
         Returns what the handler returns, of an async handler the coroutine. Raises what it raises.
         """

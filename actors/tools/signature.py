@@ -41,7 +41,9 @@ class Signature:
     invocation_as: str | None
     """The keyword by which the invocation goes."""
 
-    def call(self, handler: Callable[..., Any], bound: BoundArguments, invocation: CallInvocation) -> Any:
+    def call(
+        self, handler: Callable[..., Any], bound: BoundArguments, invocation: CallInvocation | None
+    ) -> Any:
         """Call *handler* with the values of *bound*, and with *invocation* where it asks for it."""
         values = msgspec.structs.astuple(bound)
         at = self.invocation_at

@@ -48,6 +48,16 @@ def abort(actor: SessionActor, keep_queue: bool, reason: str, waiter: Waiter | N
     _end(actor, "aborted")
 
 
+def forsake(actor: SessionActor, message_id: str) -> None:
+    """Do nothing more for a message whose caller has gone: take it back, or end the turn that has taken it in."""
+    turn = actor.turn
+    in_hand = turn is not None and turn.pending is not None and turn.pending.message_id == message_id
+    if turn is not None and (in_hand or message_id in turn.message_ids):
+        abort(actor, True, "caller_cancelled", None)
+    else:
+        turns.withdraw(actor, message_id, [])
+
+
 def _waiting(actor: SessionActor, turn: Turn | None) -> list[str]:
     in_hand = turn.pending.message_id if turn is not None and turn.pending is not None else None
     return [item.message_id for item in actor.state.pending() if item.message_id != in_hand]

@@ -384,8 +384,8 @@ def end_turn(
     if (stops or hooks.on_session_end is not None) and actor.status == "live":
         kind = {TurnEndReason.ABORTED: "abort", TurnEndReason.ERROR: "error"}.get(reason, "complete")
         message = turn.records[-1].content or None
-        failure = None if error is None else str(error)
-        actor.aftermath = EndHook(turn, kind, message, failure, stops=stops)
+        said = None if error is None else str(error)
+        actor.aftermath = EndHook(turn, kind, message, said, stops=stops)
         actor.start(actor.aftermath)
         return
     after_turn(actor)

@@ -6,9 +6,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from trio.testing import MockClock
 
 from exeunt.actors.errors import InvalidConfiguration, InvalidToolDefinition
 from exeunt.actors.tools import Tool, tool
+from exeunt.testing import ScriptedModel, checked_host
 
 
 def add(a: int, b: int = 2) -> int:
@@ -262,3 +264,20 @@ def test_a_schema_that_is_none_is_refused(schema: Any) -> None:
 def test_a_schema_of_ones_own_needs_a_handler_of_one_parameter() -> None:
     with pytest.raises(InvalidToolDefinition, match="only parameter"):
         tool(parameters={})(add)
+
+
+@pytest.mark.parametrize("defer", ["auto", "never", None])
+async def test_what_a_tool_says_of_being_searched_for_is_told_to_the_model_client(
+    autojump_clock: MockClock, defer: Any
+) -> None:
+    @tool(defer=defer)
+    async def look_up(word: str) -> str:
+        """Look a word up."""
+        return word
+
+    model = ScriptedModel(["hi"])
+    async with checked_host() as host:
+        session = await host.create_session(model=model, tools=[look_up])
+        await session.send_and_wait("hello")
+    assert [(sent.name, sent.defer) for sent in model.requests[0].tools] == [("look_up", defer)]
+    assert look_up.defer == defer

@@ -1,6 +1,7 @@
 """What sessions do in a program of any kind: turns, waiting, aborts, time-outs."""
 
 import traceback
+from functools import partial
 
 import pytest
 
@@ -182,6 +183,39 @@ async def test_whoever_waits_can_be_cancelled_and_the_turn_goes_on(world: World)
         assert (await session.send_and_wait("next")).content == "next"
         if not world.cancels:
             assert (await waiting.result()).content == "done"
+
+
+@in_each_world
+async def test_a_caller_that_is_cancelled_may_take_its_turn_along(world: World) -> None:
+    entered = world.event()
+
+    async def work() -> str:
+        """Work."""
+        entered.set()
+        await world.event().wait()
+        return "worked"
+
+    if not world.cancels:
+        return
+    async with world.host() as host:
+        model = ScriptedModel([call("work"), "next"])
+        session = await host.create_session(model=model, tools=[world.tool(work)])
+        waiting = world.start(partial(session.send_and_wait, "go", abort_on_cancel=True))
+        await entered.wait()
+        queued = world.start(partial(session.send_and_wait, "and this", abort_on_cancel=True))
+        kept = world.start(session.send_and_wait, "next")
+        await world.settled(host)
+        queued.cancel()
+        with pytest.raises(Cancelled):
+            await queued.result()
+        waiting.cancel()
+        with pytest.raises(Cancelled):
+            await waiting.result()
+        assert (await kept.result()).content == "next"
+        # The tool was cancelled, the context is valid, and who waits behind is not forgotten.
+        seen = [(message.role, message.content) for message in model.requests[-1].messages]
+        interrupted = "The execution of this tool, or a previous tool was interrupted."
+        assert seen == [("user", "go"), ("assistant", ""), ("tool", interrupted), ("user", "next")]
 
 
 @in_each_world

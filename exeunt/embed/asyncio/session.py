@@ -1,6 +1,7 @@
 """The handle of a session, for asyncio tasks."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import exeunt.actors.session as trio_api
@@ -94,11 +95,12 @@ class Session:
         timeout: float | None = 60.0,  # noqa: ASYNC109 - the name in the trio API
         *,
         mode: Mode = "enqueue",
+        abort_on_cancel: bool = False,
         first: bool = False,
         note: Mapping[str, Any] | None = None,
     ) -> Reply:
-        ask = self._trio.send_and_wait
-        return await call(self._guest, ask, prompt, timeout, mode=mode, first=first, note=note)
+        ask = partial(self._trio.send_and_wait, prompt, timeout, mode=mode, first=first, note=note)
+        return await call(self._guest, ask, abort_on_cancel=abort_on_cancel)
 
     @like(trio_api.Session.abort)
     async def abort(

@@ -1,6 +1,7 @@
 """The handle of a session, for any thread."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal
 
 import exeunt.actors.session as trio_api
@@ -92,11 +93,12 @@ class Session:
         timeout: float | None = 60.0,
         *,
         mode: Mode = "enqueue",
+        abort_on_cancel: bool = False,
         first: bool = False,
         note: Mapping[str, Any] | None = None,
     ) -> Reply:
-        ask = self._trio.send_and_wait
-        return call(self._runtime, ask, prompt, timeout, mode=mode, first=first, note=note)
+        ask = partial(self._trio.send_and_wait, prompt, timeout, mode=mode, first=first, note=note)
+        return call(self._runtime, ask, abort_on_cancel=abort_on_cancel)
 
     @like(trio_api.Session.abort)
     def abort(

@@ -1,5 +1,5 @@
 """From the events of a session to those of the protocol.
 
-`clock` writes times; `mapping`, `of_session` and `of_tools` have one function for each kind of event; `mapper` keeps
+`clock` writes times, `mapping` has one function for each kind of event (`calls` those of tool calls), `mapper` keeps
 what one event needs of those before it.
 """

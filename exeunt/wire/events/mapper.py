@@ -20,10 +20,6 @@ class WireEvent(msgspec.Struct, gc=False, omit_defaults=True):
     ephemeral: bool = False
 
 
-Mapped = Iterable[WireEvent]
-"""What clients see of one event: nothing, one event, or several."""
-
-
 class Usage(msgspec.Struct, frozen=True, gc=False):
     """What a session's model calls have taken, while somebody looked."""
 

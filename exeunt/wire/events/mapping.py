@@ -1,19 +1,28 @@
 """What clients see of each kind of event. Names and fields are those of the protocol's schema."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from exeunt.actors import events as core
 from exeunt.actors.models import ToolCall
-from exeunt.wire.events import of_session, of_tools
+from exeunt.wire.events import calls
 from exeunt.wire.events.clock import iso
-from exeunt.wire.events.mapper import EventMapper, Mapped, WireEvent
+from exeunt.wire.events.mapper import EventMapper, WireEvent
+
+Mapped = Iterable[WireEvent]
+
+EVENT_FORMAT = 1
+"""`version` of `session.start`: of the events' format."""
 
 SEED_SOURCE = "session-memory-rollover"
 """`source` of the user message that a clear of the context leaves."""
 
 SHOWN = frozenset({"agentMode", "attachments", "content", "source"})
 """Fields of a message's note that are shown in its `user.message`."""
+
+COMPACTION_TRIGGERS = frozenset(
+    {"threshold", "context_limit_retry", "manual", "memory_pressure", "model_switch"}
+)
 
 ABORT_REASONS = frozenset({"user_initiated", "remote_command", "user_abort", "autopilot_credit_limit"})
 
@@ -30,6 +39,137 @@ OUTSIDE = frozenset(
     }
 )
 """Events that the protocol does not have: for clients that ask for them."""
+
+
+# --- The session -------------------------------------------------------------------------------------------
+
+
+def _start(mapper: EventMapper, event: core.SessionStart) -> Mapped:
+    mapper.model = mapper.model or event.model
+    mapper.started = event.time
+    data: dict[str, Any] = {
+        "sessionId": event.session_id,
+        "version": EVENT_FORMAT,
+        "producer": "exeunt",
+        "copilotVersion": "0.0.0",
+        "startTime": iso(event.time),
+        "selectedModel": mapper.model,
+        "context": {"cwd": mapper.working_directory},
+        "remoteSteerable": False,
+        "alreadyInUse": False,
+    }
+    if mapper.effort is not None:
+        data["reasoningEffort"] = mapper.effort
+    return mapper.persisted(event, data)
+
+
+def _resume(mapper: EventMapper, event: core.SessionResume) -> Mapped:
+    data = {
+        "resumeTime": iso(event.time),
+        "eventCount": event.event_count,
+        "selectedModel": mapper.model,
+        "context": {"cwd": mapper.working_directory},
+        "remoteSteerable": False,
+        "alreadyInUse": False,
+        "sessionWasActive": event.was_active,
+        "continuePendingWork": event.continue_pending_work,
+    }
+    return mapper.persisted(event, data)
+
+
+def _shutdown(mapper: EventMapper, event: core.SessionShutdown) -> Mapped:
+    data: dict[str, Any] = {
+        "shutdownType": "routine",
+        "totalApiDurationMs": 0,
+        "sessionStartTime": int(mapper.started * 1000),
+        "codeChanges": {"linesAdded": 0, "linesRemoved": 0, "filesModified": []},
+        "modelMetrics": {},
+        "currentModel": mapper.model,
+    }
+    return mapper.persisted(event, data)
+
+
+def _error(mapper: EventMapper, event: core.SessionError) -> Mapped:
+    data: dict[str, Any] = {"errorType": event.error_type, "message": event.message}
+    if event.status_code is not None:
+        data["statusCode"] = event.status_code
+    return mapper.persisted(event, data)
+
+
+def _failed(mapper: EventMapper, event: core.SessionFailed) -> Mapped:
+    """The session takes no more messages: what clients know as an error, after which they wait for nothing."""
+    data = {"errorType": "session_failed", "message": f"The session has failed: {event.cause}"}
+    return mapper.persisted(event, data, "session.error")
+
+
+def _idle(mapper: EventMapper, event: core.SessionIdle) -> Mapped:
+    assistant: dict[str, Any] = {"aborted": True} if event.aborted else {}
+    return (
+        mapper.beside(event, "assistant.idle", assistant),
+        mapper.ephemeral(event, {**assistant, "mode": mapper.mode}),
+    )
+
+
+def _cleared(mapper: EventMapper, event: core.ContextCleared) -> Mapped:
+    data = {"messagesCleared": event.messages_cleared, "initialMessage": event.initial_message}
+    return mapper.persisted(event, data)
+
+
+def _truncated(mapper: EventMapper, event: core.SessionTruncated) -> Mapped:
+    data = {"upToEventId": mapper.away or event.event_id, "eventsRemoved": event.events_removed}
+    return (mapper.ephemeral(event, data, "session.snapshot_rewind"),)
+
+
+def _compacted(mapper: EventMapper, event: core.SessionCompacted) -> Mapped:
+    data: dict[str, Any] = {"success": True, "messagesRemoved": event.messages_removed}
+    if event.trigger in COMPACTION_TRIGGERS:
+        data["trigger"] = event.trigger
+    if event.note is not None:
+        data |= event.note
+    return mapper.persisted(event, data, "session.compaction_complete")
+
+
+def _handoff(mapper: EventMapper, event: core.SessionHandoff) -> Mapped:
+    if event.action != "received":
+        said = f"{event.action} ({event.trigger})" + (f": {event.detail}" if event.detail else "")
+        return mapper.persisted(event, {"infoType": "handoff", "message": said}, "session.info")
+    data = {"handoffTime": iso(event.time), "sourceType": "local"}
+    if event.session_id is not None:
+        data["remoteSessionId"] = event.session_id
+    if event.detail is not None:
+        data["context"] = event.detail
+    return mapper.persisted(event, data)
+
+
+def _model_change(mapper: EventMapper, event: core.SessionModelChange) -> Mapped:
+    mapper.model = event.new_model
+    data = {"newModel": event.new_model}
+    if event.previous_model:
+        data["previousModel"] = event.previous_model
+    if event.reasoning_effort:
+        data["reasoningEffort"] = event.reasoning_effort
+    return mapper.persisted(event, data)
+
+
+def _mode_changed(mapper: EventMapper, event: core.SessionModeChanged) -> Mapped:
+    mapper.mode = event.new_mode
+    return mapper.persisted(event, {"previousMode": event.previous_mode, "newMode": event.new_mode})
+
+
+def _title(mapper: EventMapper, event: core.SessionTitleChanged) -> Mapped:
+    return (mapper.ephemeral(event, {"title": event.title}),)
+
+
+def _info(mapper: EventMapper, event: core.SessionInfo) -> Mapped:
+    kind = event.level if event.level in ("warning", "error") else "info"
+    data = {f"{kind}Type": event.info_type, "message": event.message}
+    if event.url is not None:
+        data["url"] = event.url
+    return mapper.persisted(event, data, f"session.{kind}")
+
+
+def _warning(mapper: EventMapper, event: core.SessionWarning) -> Mapped:
+    return (mapper.ephemeral(event, {"warningType": event.warning_type, "message": event.message}),)
 
 
 # --- The conversation --------------------------------------------------------------------------------------
@@ -177,6 +317,22 @@ def _retry(mapper: EventMapper, event: core.AssistantTurnRetry) -> Mapped:
     return (mapper.ephemeral(event, data),)
 
 
+def _hook_start(mapper: EventMapper, event: core.HookStart) -> Mapped:
+    data = {"hookInvocationId": event.hook_invocation_id, "hookType": event.hook_type}
+    return mapper.persisted(event, data)
+
+
+def _hook_end(mapper: EventMapper, event: core.HookEnd) -> Mapped:
+    data: dict[str, Any] = {
+        "hookInvocationId": event.hook_invocation_id,
+        "hookType": event.hook_type,
+        "success": event.success,
+    }
+    if event.error is not None:
+        data["error"] = {"message": event.error}
+    return mapper.persisted(event, data)
+
+
 # --- What the protocol does not have -----------------------------------------------------------------------
 
 
@@ -193,21 +349,21 @@ def _camel(name: str) -> str:
 
 
 MAPPINGS: dict[type[core.Event], Callable[[EventMapper, Any], Mapped]] = {
-    core.SessionStart: of_session.start,
-    core.SessionResume: of_session.resume,
-    core.SessionShutdown: of_session.shutdown,
-    core.SessionError: of_session.error,
-    core.SessionFailed: of_session.failed,
-    core.SessionIdle: of_session.idle,
-    core.ContextCleared: of_session.cleared,
-    core.SessionTruncated: of_session.truncated,
-    core.SessionCompacted: of_session.compacted,
-    core.SessionHandoff: of_session.handoff,
-    core.SessionModelChange: of_session.model_change,
-    core.SessionModeChanged: of_session.mode_changed,
-    core.SessionTitleChanged: of_session.title,
-    core.SessionInfo: of_session.info,
-    core.SessionWarning: of_session.warning,
+    core.SessionStart: _start,
+    core.SessionResume: _resume,
+    core.SessionShutdown: _shutdown,
+    core.SessionError: _error,
+    core.SessionFailed: _failed,
+    core.SessionIdle: _idle,
+    core.ContextCleared: _cleared,
+    core.SessionTruncated: _truncated,
+    core.SessionCompacted: _compacted,
+    core.SessionHandoff: _handoff,
+    core.SessionModelChange: _model_change,
+    core.SessionModeChanged: _mode_changed,
+    core.SessionTitleChanged: _title,
+    core.SessionInfo: _info,
+    core.SessionWarning: _warning,
     core.SystemMessage: _system,
     core.MessageAccepted: _accepted,
     core.MessageDropped: _dropped,
@@ -221,15 +377,15 @@ MAPPINGS: dict[type[core.Event], Callable[[EventMapper, Any], Mapped]] = {
     core.AssistantUsage: _usage,
     core.ModelCallFailure: _call_failure,
     core.AssistantTurnRetry: _retry,
-    core.ToolExecutionStart: of_tools.tool_start,
-    core.ToolExecutionComplete: of_tools.tool_complete,
-    core.ExternalToolRequested: of_tools.external,
-    core.PermissionRequested: of_tools.permission,
-    core.PermissionCompleted: of_tools.permission_done,
-    core.UserInputRequested: of_tools.question,
-    core.UserInputCompleted: of_tools.question_done,
-    core.HookStart: of_tools.hook_start,
-    core.HookEnd: of_tools.hook_end,
+    core.ToolExecutionStart: calls.tool_start,
+    core.ToolExecutionComplete: calls.tool_complete,
+    core.ExternalToolRequested: calls.external,
+    core.PermissionRequested: calls.permission,
+    core.PermissionCompleted: calls.permission_done,
+    core.UserInputRequested: calls.question,
+    core.UserInputCompleted: calls.question_done,
+    core.HookStart: _hook_start,
+    core.HookEnd: _hook_end,
     core.TurnEnd: _own,
     core.ToolResultStale: _own,
     core.ClearRefusedEvent: _own,

@@ -10,7 +10,7 @@ from exeunt.actors.events import SessionModeChanged, SessionModelChange, Session
 from exeunt.actors.permissions import PermissionRequest
 from exeunt.actors.session import PendingRequest
 from exeunt.wire.connection import Connection
-from exeunt.wire.events.of_tools import approval
+from exeunt.wire.events.calls import approval
 from exeunt.wire.messages import settings as se
 from exeunt.wire.messages.sessions import CustomAgent, OneSession
 from exeunt.wire.rpc import FAILED, RpcError

@@ -1,10 +1,13 @@
-"""What clients see of tool calls: their course, approvals, questions to the user, hooks."""
+"""What clients see of tool calls, and of what these ask people."""
 
+from collections.abc import Iterable
 from typing import Any
 
 from exeunt.actors import events as core
 from exeunt.actors.models import ToolCall
-from exeunt.wire.events.mapper import EventMapper, Mapped
+from exeunt.wire.events.mapper import EventMapper, WireEvent
+
+Mapped = Iterable[WireEvent]
 
 
 def tool_start(mapper: EventMapper, event: core.ToolExecutionStart) -> Mapped:
@@ -132,19 +135,3 @@ def question_done(mapper: EventMapper, event: core.UserInputCompleted) -> Mapped
         data["answer"] = event.answer
         data["wasFreeform"] = event.was_freeform
     return (mapper.ephemeral(event, data),)
-
-
-def hook_start(mapper: EventMapper, event: core.HookStart) -> Mapped:
-    data = {"hookInvocationId": event.hook_invocation_id, "hookType": event.hook_type}
-    return mapper.persisted(event, data)
-
-
-def hook_end(mapper: EventMapper, event: core.HookEnd) -> Mapped:
-    data: dict[str, Any] = {
-        "hookInvocationId": event.hook_invocation_id,
-        "hookType": event.hook_type,
-        "success": event.success,
-    }
-    if event.error is not None:
-        data["error"] = {"message": event.error}
-    return mapper.persisted(event, data)
