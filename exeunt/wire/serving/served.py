@@ -83,7 +83,7 @@ class Served:
         """What holds of all that its clients wanted."""
         self.session: Session | None = None
         self.ready: trio.Event | None = trio.Event()
-        """Set, and gone, when the session is there, or will not be."""
+        """While the session comes or leaves; set, and gone, when it is there, or is not."""
         self.clients: dict[Peer, Client] = {}
         """In the order in which they came."""
         self.asking = Asking(self)
