@@ -19,7 +19,7 @@ from exeunt.actors.user_input import UserInputRequest
 from exeunt.host import SessionHost
 from exeunt.wire.events.clock import iso
 from exeunt.wire.options import WireOptions
-from exeunt.wire.rpc import FAILED, RpcError
+from exeunt.wire.rpc import no_session
 from exeunt.wire.serving.carrying import Exchange
 from exeunt.wire.serving.client import Peer
 from exeunt.wire.serving.configuration import Handlers
@@ -114,7 +114,7 @@ class Hub:
         """Return a session of *tenant* that is in memory. Raises `RpcError`."""
         served = self.sessions.get(session_id)
         if served is None or served.tenant != tenant or served.session is None:
-            raise RpcError(FAILED, f"Session not found for sessionId: {session_id}")
+            raise no_session(session_id)
         return served
 
     async def settled(self, session_id: str) -> Served | None:

@@ -25,7 +25,7 @@ from exeunt.wire.events.clock import iso
 from exeunt.wire.events.mapper import EventMapper, Usage, WireEvent
 from exeunt.wire.events.mapping import OUTSIDE
 from exeunt.wire.messages.sessions import SessionConfig
-from exeunt.wire.rpc import FAILED, RpcError, encode, notification
+from exeunt.wire.rpc import encode, no_session, notification
 from exeunt.wire.serving import configuration
 from exeunt.wire.serving.asking import Asking
 from exeunt.wire.serving.client import Client, Peer
@@ -215,7 +215,7 @@ class Served:
         """Write an event into the log; return its id. Raises `RpcError` when the session is not in memory."""
         actor = self.hub.host.find(self.session_id)
         if actor is None or actor.status != "live":
-            raise RpcError(FAILED, f"Session not found for sessionId: {self.session_id}")
+            raise no_session(self.session_id)
         actor.record(event, *payload)
         return actor.origin.event_id(actor.state.seq)
 
