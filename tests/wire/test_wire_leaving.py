@@ -6,6 +6,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from exeunt.testing import ScriptedModel, after, call, hang
 from exeunt.wire.options import WireOptions
+from exeunt.wire.serving import opening
 from tests.wire.wire_client import CLEAR, Wire, WireClient, WireFailure, open_wire, tool
 
 WAITS = WireOptions(wait_for_clients=True)
@@ -288,3 +289,21 @@ async def test_a_session_that_is_ended_with_a_reason_of_the_hosts_stays(autojump
             await client.call("session.shutdown", sessionId="s", reason="host")
         await client.say()
         await client.event("session.idle")
+
+
+async def test_who_is_cut_off_while_it_attaches_changes_nothing_of_the_session(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_wire(ScriptedModel(["hi"])) as wire:
+        client = await wire.connect()
+        await client.create(tools=[T])
+        served = wire.server.hub.served("s")
+        actor = wire.host.find("s")
+        assert actor is not None
+        before = actor.options
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await opening.reconfigure(wire.server.hub, served)
+        await wait_all_tasks_blocked()
+        assert scope.cancelled_caught
+        assert actor.options is before

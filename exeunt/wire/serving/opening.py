@@ -144,10 +144,12 @@ async def _attach(hub: Hub, served: Served, client: Client) -> None:
 
 async def reconfigure(hub: Hub, served: Served) -> None:
     """Let the session run with what its clients want now. Raises `InvalidConfiguration`; then nothing has changed."""
+    await trio.lowlevel.checkpoint_if_cancelled()
     if not reconfigure_now(hub, served):
         _, options = served.options()
         await hub.host.reopen_session(served.session_id, options)
-    await trio.lowlevel.checkpoint()
+    # The session has been told: a caller that is cancelled now must not take back what it wanted.
+    await trio.lowlevel.cancel_shielded_checkpoint()
 
 
 def reconfigure_now(hub: Hub, served: Served) -> bool:
