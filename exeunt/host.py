@@ -17,7 +17,8 @@ from exeunt.groups import is_only_cancelled, lone
 from exeunt.metrics import Metrics
 from exeunt.stores import journal_from_url
 from exeunt.supervisor.children import ChildSpec
-from exeunt.supervisor.host import HostCore, OptionsResolver, logger
+from exeunt.supervisor.held import OptionsResolver
+from exeunt.supervisor.host import HostCore, logger
 from exeunt.supervisor.journal import Journal, MemoryJournal
 from exeunt.supervisor.journal.durable import DurableJournal
 from exeunt.supervisor.options import STUCK_REPORT_EVERY, HostOptions

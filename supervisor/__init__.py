@@ -16,7 +16,7 @@ Reading order of the room:
 * `journal`: where the logs of sessions live; `clock`: the host's clocks; `options`: its bounds
 * `supervision`: restarts of session actors
 * `passivation`: when a session leaves memory; `waking`: what is kept of it, and how it comes back
-* `statistics`: a look at a host; `host`: the host itself
+* `held`: the sessions in memory; `statistics`: a look at a host; `host`: the host itself, and what is stored
 """
 
 from exeunt.supervisor.admission import Admission, AdmissionStatistics

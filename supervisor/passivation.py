@@ -16,7 +16,7 @@ from exeunt.actors.events import (
 )
 
 if TYPE_CHECKING:
-    from exeunt.supervisor.host import HostCore
+    from exeunt.supervisor.held import HeldSessions
 
 TRY_AGAIN = 1.0
 """Seconds after which a session is looked at again that was idle and could not leave: its last events were not durable
@@ -29,7 +29,7 @@ LEAVE_AT_ONCE = 500
 class Passivation:
     """Decides who leaves. An observer of the host, and one of its services."""
 
-    def __init__(self, host: "HostCore", after: float | None, most_live: int | None) -> None:
+    def __init__(self, host: "HeldSessions", after: float | None, most_live: int | None) -> None:
         self._host = host
         self._after = math.inf if after is None else after
         self._most_live = math.inf if most_live is None else most_live

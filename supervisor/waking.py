@@ -23,7 +23,7 @@ from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Waiter
 
 if TYPE_CHECKING:
-    from exeunt.supervisor.host import HostCore
+    from exeunt.supervisor.held import HeldSessions
 
 T = TypeVar("T")
 
@@ -102,7 +102,7 @@ Act = tuple[Waiter, Callable[[SessionActor], Any]]
 class PassiveSessions:
     """The sessions of one host that have left memory: who they are, and how they come back."""
 
-    def __init__(self, host: "HostCore", *, keep_options: bool) -> None:
+    def __init__(self, host: "HeldSessions", *, keep_options: bool) -> None:
         self._host = host
         self._keep_options = keep_options
         self._passive: dict[str, Passive] = {}

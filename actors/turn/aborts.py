@@ -6,7 +6,7 @@ from exeunt.actors.errors import SessionClosed, TurnAborted
 from exeunt.actors.events import Abort, SessionIdle, SessionShutdown
 from exeunt.actors.outcomes import TurnEndReason
 from exeunt.actors.session.replies import AbortReceipt
-from exeunt.actors.turn import batches, clears, host_calls, suspension, turns
+from exeunt.actors.turn import batches, clears, endings, host_calls, suspension, turns
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Turn, Waiter
 
@@ -133,7 +133,7 @@ def _end(actor: SessionActor, cause: str) -> None:
             batches.advance(actor, turn.batch.calls[0])
         else:
             # It waits for a slot: to begin, or to go on after it had given its own back.
-            turns.end_turn(actor, turn, TurnEndReason.ABORTED)
+            endings.end_turn(actor, turn, TurnEndReason.ABORTED)
     elif actor.host_batch is not None:
         clears.roll_back_for(actor, cause)
         batch = actor.host_batch

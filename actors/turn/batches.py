@@ -15,7 +15,7 @@ from exeunt.actors.models import ModelResponse, ToolCall
 from exeunt.actors.outcomes import Outcome, TurnEndReason
 from exeunt.actors.state.termination import after_batch, budget_spent, count_failed
 from exeunt.actors.text import encodable
-from exeunt.actors.turn import clears, host_calls, parking, requests, turns
+from exeunt.actors.turn import clears, endings, host_calls, parking, requests, turns
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Batch, Turn
 
@@ -198,7 +198,7 @@ def _close(actor: SessionActor, turn: Turn, batch: Batch) -> None:
         assert reason is not None
         clears.commit(actor, turn, reason, content)
     elif reason is not None:
-        turns.end_turn(actor, turn, reason, content=content)
+        endings.end_turn(actor, turn, reason, content=content)
     else:
         turns.go_on(actor, turn)
 

@@ -24,7 +24,7 @@ from exeunt.actors.errors import (
 from exeunt.actors.events import ClearRefusedEvent, ClearRolledBackEvent, ContextCleared
 from exeunt.actors.options import Siblings
 from exeunt.actors.outcomes import Outcome, TurnEndReason
-from exeunt.actors.turn import batches, turns
+from exeunt.actors.turn import batches, endings, turns
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Turn, Waiter
 
@@ -177,7 +177,7 @@ def commit(actor: SessionActor, turn: Turn | None, reason: TurnEndReason, conten
     actor.clear = None
     only_clears = turn is not None and not turn.took_message and turn.plain_calls == 0
     if turn is not None:
-        turns.close_turn(actor, turn, reason, cleared=True, content=content)
+        endings.close_turn(actor, turn, reason, cleared=True, content=content)
     generation = actor.context.generation + 1
     actor.emit(ContextCleared, clear.messages_cleared, clear.prompt, generation, only_clears, clear.trigger)
     actor.wake(clear, outcome.Value(None))

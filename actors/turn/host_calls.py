@@ -12,7 +12,7 @@ from exeunt.actors.activities.tool_call import Call
 from exeunt.actors.models import ToolCall
 from exeunt.actors.outcomes import Outcome, TurnEndReason
 from exeunt.actors.session.replies import AbortReceipt, ToolOutcome
-from exeunt.actors.turn import batches, clears, turns
+from exeunt.actors.turn import batches, clears, endings, turns
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Batch, Waiter
 
@@ -68,7 +68,7 @@ def close(actor: SessionActor, batch: Batch) -> None:
     if cleared:
         clears.commit(actor, None, TurnEndReason.CONTEXT_CLEARED, None)
     else:
-        turns.after_turn(actor)
+        endings.after_turn(actor)
 
 
 def answer_abort(actor: SessionActor, batch: Batch) -> None:

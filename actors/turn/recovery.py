@@ -38,7 +38,7 @@ from exeunt.actors.session.replies import AbortReceipt
 from exeunt.actors.state import SessionState
 from exeunt.actors.state.snapshot import load as load_state
 from exeunt.actors.state.snapshot import usable
-from exeunt.actors.turn import aborts, batches, clears, host_calls, requests, resumption, turns
+from exeunt.actors.turn import aborts, batches, clears, endings, host_calls, requests, resumption, turns
 from exeunt.actors.turn.actor import Entry, SessionActor, fault
 from exeunt.actors.turn.fencing import fence_all
 from exeunt.actors.turn.live import Batch, Turn, Waiter
@@ -233,7 +233,7 @@ def recover(actor: SessionActor, wreck: Wreck) -> None:
 def _go_on(actor: SessionActor, wreck: Wreck) -> None:
     """Go on with the queue, which holds by now what came during the back-off."""
     if actor.turn is None and actor.host_batch is None and actor.aftermath is None:
-        turns.after_turn(actor)
+        endings.after_turn(actor)
     error = TurnInterrupted("the session's actor was restarted", session_id=actor.id)
     for waiter in wreck.lost:
         # The first that a waiter is told counts: those of a stop have been told.

@@ -1,4 +1,4 @@
-"""How a turn begins, goes on and ends. Handlers of the actor."""
+"""How a turn begins and goes on; `endings` has its end. Handlers of the actor."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import outcome
 
 from exeunt.actors.activities.model_call import ModelCall
-from exeunt.actors.activities.prompts import EndHook, Preparation, PreparedPrompt, PromptHooks
-from exeunt.actors.errors import PromptBlocked, TurnAborted, TurnFailed
+from exeunt.actors.activities.prompts import Preparation, PreparedPrompt, PromptHooks
+from exeunt.actors.errors import PromptBlocked, TurnAborted
 from exeunt.actors.events import (
     AssistantMessage,
     AssistantTurnEnd,
@@ -18,25 +18,18 @@ from exeunt.actors.events import (
     SessionError,
     SessionIdle,
     SessionWarning,
-    TurnEnd,
     UserMessage,
 )
 from exeunt.actors.hooks import NO_HOOKS, Hooks
 from exeunt.actors.models import ModelError, ModelResponse, Usage
 from exeunt.actors.outcomes import TurnEndReason
-from exeunt.actors.session.replies import Reply
 from exeunt.actors.state.session_state import Pending
 from exeunt.actors.text import encodable
-from exeunt.actors.turn import aborts, batches, host_calls, parking
+from exeunt.actors.turn import batches, endings, host_calls
 from exeunt.actors.turn.actor import SessionActor
-from exeunt.actors.turn.live import Turn, TurnRecord, Waiter
+from exeunt.actors.turn.live import Turn, Waiter
 
 NO_USAGE = Usage()
-
-ENDS_BY_ITSELF = frozenset({TurnEndReason.COMPLETED, TurnEndReason.TERMINAL_TOOL})
-
-MOST_BLOCKED_STOPS = 16
-"""Times in a row that a hook may keep an agent from ending: more are no remedy, but a loop. As for clears."""
 
 WITHHELD = "[The first message of this context was withheld.]"
 """What the model reads in the place of a seed that a hook blocked: a context begins with a user message."""
@@ -77,7 +70,7 @@ def begin_next(actor: SessionActor, delivery: str = "queued") -> None:
         turn = Turn(actor, actor.new_id(), actor.host.clock.now())
         turn.pending = queue[0]
         turn.delivery = delivery
-        _ask_for_slot(actor, turn)
+        ask_for_slot(actor, turn)
     elif actor.active:
         actor.active = False
         actor.emit(SessionIdle, actor.last_reason == TurnEndReason.ABORTED)
@@ -96,7 +89,7 @@ def begin_seeded(actor: SessionActor, seed: str, before: Turn | None) -> None:
     turn.delivery = "seed"
     actor.active = True
     if before is None:
-        _ask_for_slot(actor, turn)
+        ask_for_slot(actor, turn)
         return
     turn.records = before.records
     turn.message_ids = before.message_ids
@@ -111,10 +104,10 @@ def begin_seeded(actor: SessionActor, seed: str, before: Turn | None) -> None:
     if turn.has_slot:
         _prepare(actor, turn)
     else:
-        _ask_for_slot(actor, turn)
+        ask_for_slot(actor, turn)
 
 
-def _ask_for_slot(actor: SessionActor, turn: Turn) -> None:
+def ask_for_slot(actor: SessionActor, turn: Turn) -> None:
     actor.turn = turn
     if actor.host.turn_slots.request(turn):
         turn.has_slot = True
@@ -207,7 +200,7 @@ def prompts_prepared(actor: SessionActor, activity: PromptHooks, result: Prepara
     turn = activity.turn
     turn.activity = None
     if turn.cause is not None:
-        end_turn(actor, turn, TurnEndReason.ABORTED)
+        endings.end_turn(actor, turn, TurnEndReason.ABORTED)
         return
     if result.blocked_stop is not None:
         # It follows the seed, which is what the agent does next in any case.
@@ -247,7 +240,7 @@ def _block_first(actor: SessionActor, turn: Turn, reason: str) -> None:
             if waiter is not None:
                 text = f"a hook kept the seed of the clear out of the context: {reason}"
                 actor.wake(waiter, outcome.Error(PromptBlocked(text, session_id=actor.id)))
-    end_turn(actor, turn, TurnEndReason.ABORTED)
+    endings.end_turn(actor, turn, TurnEndReason.ABORTED)
 
 
 def _drop_blocked(actor: SessionActor, message_id: str, reason: str) -> None:
@@ -300,13 +293,13 @@ def model_answered(actor: SessionActor, activity: ModelCall, result: ModelRespon
     turn.activity = None
     if turn.cause is not None:
         end_step(actor, turn)
-        end_turn(actor, turn, TurnEndReason.ABORTED)
+        endings.end_turn(actor, turn, TurnEndReason.ABORTED)
     elif isinstance(result, ModelError):
         if activity.cause == "timeout":
             activity.record_failure(result)
         end_step(actor, turn)
         actor.emit(SessionError, str(result.kind), encodable(str(result)), result.status, turn.turn_id)
-        end_turn(actor, turn, TurnEndReason.ERROR, result)
+        endings.end_turn(actor, turn, TurnEndReason.ERROR, result)
     else:
         _take_answer(actor, turn, activity, result)
 
@@ -333,7 +326,7 @@ def _take_answer(actor: SessionActor, turn: Turn, activity: ModelCall, answer: M
     reasoning = encodable(answer.reasoning) if answer.reasoning else ""
     actor.emit(AssistantMessage, content, turn.turn_id, activity.message_id, (), reasoning)
     end_step(actor, turn)
-    end_turn(actor, turn, TurnEndReason.COMPLETED)
+    endings.end_turn(actor, turn, TurnEndReason.COMPLETED)
 
 
 def end_step(actor: SessionActor, turn: Turn) -> None:
@@ -341,127 +334,6 @@ def end_step(actor: SessionActor, turn: Turn) -> None:
     actor.emit(AssistantTurnEnd, turn.turn_id, turn.steps - 1)
 
 
-# --- The end -------------------------------------------------------------------------------------------------
-
-
-def close_turn(
-    actor: SessionActor,
-    turn: Turn,
-    reason: TurnEndReason,
-    *,
-    cleared: bool = False,
-    content: str | None = None,
-) -> None:
-    """Log the end of a turn and note it for the reply."""
-    duration = actor.host.clock.now() - turn.started
-    generation = actor.context.generation
-    actor.emit(TurnEnd, turn.turn_id, reason, generation, turn.steps, duration, cleared)
-    actor.last_reason = reason
-    record = TurnRecord(turn.turn_id, generation, reason.value, turn.answer if content is None else content)
-    turn.records.append(record)
-
-
-def end_turn(
-    actor: SessionActor,
-    turn: Turn,
-    reason: TurnEndReason,
-    error: ModelError | None = None,
-    content: str | None = None,
-) -> None:
-    """End a turn without a successor: its slot is free, its waiters get their reply or their error."""
-    if turn.pending is not None and turn.cause != "stopped":
-        text = "the turn was aborted before the message was in the context"
-        drop(actor, turn.pending.message_id, "aborted", TurnAborted(text, session_id=actor.id))
-    close_turn(actor, turn, reason, content=content)
-    actor.turn = None
-    parking.leave_slot(actor, turn)
-    hooks = actor.options.hooks
-    stops = hooks.on_agent_stop is not None and _may_be_kept_from_ending(actor, turn, reason)
-    if not stops:
-        _answer_waiters(actor, turn, reason, error)
-    if turn.abort_waiters:
-        aborts.answer(actor, turn)
-    if (stops or hooks.on_session_end is not None) and actor.status == "live":
-        kind = {TurnEndReason.ABORTED: "abort", TurnEndReason.ERROR: "error"}.get(reason, "complete")
-        message = turn.records[-1].content or None
-        said = None if error is None else str(error)
-        actor.aftermath = EndHook(turn, kind, message, said, stops=stops)
-        actor.start(actor.aftermath)
-        return
-    after_turn(actor)
-
-
-def _may_be_kept_from_ending(actor: SessionActor, turn: Turn, reason: TurnEndReason) -> bool:
-    if reason not in ENDS_BY_ITSELF or actor.status != "live":
-        return False
-    if turn.stops_blocked < MOST_BLOCKED_STOPS:
-        return True
-    text = f"a hook has kept the agent from ending {MOST_BLOCKED_STOPS} times in a row; it is not asked again"
-    actor.emit(SessionWarning, "stop_blocked", text)
-    return False
-
-
-def after_turn(actor: SessionActor) -> None:
-    """Go on with what waits, or leave."""
-    if actor.status == "stopping":
-        aborts.finish_stop(actor)
-    else:
-        begin_next(actor)
-
-
-def end_hook_returned(actor: SessionActor, activity: EndHook, result: str | None) -> None:
-    """The hooks after a turn are done."""
-    if activity.done:
-        return
-    activity.finish()
-    actor.aftermath = None
-    turn = activity.turn
-    if activity.stops:
-        if result is not None and actor.status == "live" and not activity.aborted:
-            _go_on_instead(actor, turn, result)
-            return
-        _answer_waiters(actor, turn, TurnEndReason(turn.records[-1].reason), None)
-    after_turn(actor)
-
-
-def _go_on_instead(actor: SessionActor, before: Turn, prompt: str) -> None:
-    """Begin a turn with what a hook wants done before the agent ends, in the place of the one that has ended."""
-    actor.emit(MessageAccepted, actor.new_id(), "enqueue", prompt, False, True)
-    assert actor.state.queue is not None
-    turn = Turn(actor, actor.new_id(), actor.host.clock.now())
-    turn.pending = actor.state.queue[0]
-    turn.records = before.records
-    turn.message_ids = before.message_ids
-    turn.stops_blocked = before.stops_blocked + 1
-    _ask_for_slot(actor, turn)
-
-
-def _answer_waiters(actor: SessionActor, turn: Turn, reason: TurnEndReason, error: ModelError | None) -> None:
-    if not actor.waiters:
-        return
-    for message_id in turn.message_ids:
-        if message_id in actor.waiters:
-            # One each: an outcome can be unwrapped once.
-            actor.reply(message_id, _result(actor, turn, reason, error))
-
-
-def _result(
-    actor: SessionActor, turn: Turn, reason: TurnEndReason, error: ModelError | None
-) -> "outcome.Outcome[Any]":
-    if reason is TurnEndReason.ABORTED:
-        text = (
-            f"turn {turn.turn_id} was aborted" if turn.cause != "stopped" else "the session was disconnected"
-        )
-        return outcome.Error(TurnAborted(text, session_id=actor.id, turn_id=turn.turn_id))
-    if reason is TurnEndReason.ERROR:
-        failed = TurnFailed(f"the model gave no answer: {error}", session_id=actor.id, turn_id=turn.turn_id)
-        failed.__cause__ = error
-        return outcome.Error(failed)
-    last = turn.records[-1]
-    return outcome.Value(Reply(last.content, last.reason, tuple(turn.records)))
-
-
 Turn.slot_granted = slot_granted
 ModelCall.settle = model_answered
 PromptHooks.settle = prompts_prepared
-EndHook.settle = end_hook_returned

@@ -8,7 +8,7 @@ from trio.testing import MockClock
 
 from exeunt import ToolInvocation, TurnAborted, tool
 from exeunt.actors.events import MessageAccepted, SessionIdle, SessionWarning, UserMessage
-from exeunt.actors.turn.turns import MOST_BLOCKED_STOPS
+from exeunt.actors.turn.endings import MOST_BLOCKED_STOPS
 from exeunt.testing import ScriptedModel, call, checked_host, fail
 from tests.actors.session_support import settled
 from tests.actors.turn_support import answering, ends, logged, open_session, submit, watch

@@ -28,7 +28,7 @@ HANDLES = (
 
 ROOM = {
     # What the actors and the supervisor use of the host, and no program does. `run_trio` reaches it all the same.
-    "SessionHost": {name for name in vars(HostCore) if not name.startswith("_")}
+    "SessionHost": {name for name in dir(HostCore) if not name.startswith("_")}
     - {
         "attach_remote",
         "delete_session",

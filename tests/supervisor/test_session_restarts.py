@@ -1,6 +1,5 @@
 """What a crash of a session's actor leaves: its log, its queue, its subscribers, and nobody who waits for ever."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -9,15 +8,10 @@ import trio
 from exeunt import (
     HostOptions,
     MailboxFull,
-    Session,
-    SessionHost,
     SessionNotFound,
     ToolInvocation,
     TurnInterrupted,
 )
-from exeunt.actors.events import SessionWarning, UserMessage
-from exeunt.actors.turn.actor import SessionActor
-from exeunt.supervisor import Backoff, RestartIntensity
 from exeunt.testing import (
     Gate,
     ScriptedModel,
@@ -43,32 +37,7 @@ from tests.actors.session_support import (
     tool_of,
     watch,
 )
-
-INTERRUPTED = "The execution of this tool, or a previous tool was interrupted."
-EXACT = HostOptions(backoff=Backoff(first=1.0, factor=2.0, jitter=0.0), intensity=RestartIntensity(3, 60.0))
-"""Back-off of 1, 2 and 4 s."""
-
-
-def crash(host: SessionHost, session: Session, error: Exception | None = None) -> None:
-    """Crash the actor of *session* as a fault outside of its handlers does."""
-    actor_of(host, session).crash("test", error or RuntimeError("boom"))
-
-
-def actor_of(host: SessionHost, session: Session) -> SessionActor:
-    (actor,) = (a for a in host.actors() if a.id == session.session_id)
-    return actor
-
-
-def fails(times: float) -> Callable[[SessionActor], None]:
-    """A handler of an actor that raises the first *times* times."""
-    runs: list[int] = []
-
-    def handler(actor: SessionActor) -> None:
-        runs.append(len(runs))
-        if len(runs) <= times:
-            raise RuntimeError(f"crash {len(runs)}")
-
-    return handler
+from tests.supervisor.restart_support import INTERRUPTED, crash
 
 
 async def test_a_crash_of_an_idle_session(autojump_clock: object) -> None:
@@ -360,102 +329,3 @@ async def test_what_a_handler_of_before_returns_is_stale(autojump_clock: object)
         assert host.statistics().stuck_handlers == 0
         assert await outcomes(session) == [("stuck", "interrupted")]
         assert "late" not in [m.content for m in session.history.messages()]
-
-
-async def test_the_entry_that_raised_is_tried_again_after_each_back_off(autojump_clock: object) -> None:
-    times: list[float] = []
-
-    def handler(actor: SessionActor) -> None:
-        times.append(trio.current_time())
-        if len(times) < 4:
-            raise RuntimeError(f"crash {len(times)}")
-
-    async with checked_host(options=EXACT) as host:
-        session = await open_session(host, ScriptedModel([say("hi")]))
-        events = watch(session)
-        actor_of(host, session).put(handler)
-        await trio.sleep(10)
-        assert times == pytest.approx([0, 1, 3, 7])
-        assert [e.epoch for e in only(events, "session.restarted")] == [1, 2, 3]
-        assert session.statistics().status == "live"
-        assert (await session.send_and_wait("A")).content == "hi"
-
-
-async def test_a_handler_that_raises_writes_nothing_and_shows_nothing(autojump_clock: object) -> None:
-    async with checked_host() as host:
-        session = await open_session(host, ScriptedModel([say("hi")]))
-        events = watch(session)
-        before = list(await session.get_events())
-
-        def half_done(actor: SessionActor) -> None:
-            if actor.epoch == 0:
-                actor.emit(UserMessage, "never", "a turn", None, "idle")
-                actor.emit(SessionWarning, "test", "never")
-                raise RuntimeError("in the middle")
-
-        actor_of(host, session).put(half_done)
-        await settled(session)
-        assert [e.type for e in events] == ["session.restarted"]
-        assert list(await session.get_events())[: len(before)] == before
-        assert session.history.messages() == ()
-        await session.send_and_wait("A")
-
-
-async def test_a_crash_never_reaches_who_put_the_entry(autojump_clock: object) -> None:
-    async with checked_host() as host:
-        session = await open_session(host, ScriptedModel([say("hi")]))
-        actor_of(host, session).put(fails(1))
-        assert (await session.send_and_wait("A")).content == "hi"
-
-
-async def test_restarts_that_are_far_apart_never_exceed_the_intensity(autojump_clock: object) -> None:
-    async with checked_host() as host:
-        session = await open_session(host, ScriptedModel([], default=say("ok")))
-        for _ in range(12):
-            crash(host, session)
-            await trio.sleep(10)
-        assert session.statistics().status == "live"
-        assert session.statistics().restarts == 12
-        await session.send_and_wait("A")
-
-
-async def test_subscribers_and_streams_survive_a_crash(autojump_clock: object) -> None:
-    async with checked_host() as host, trio.open_nursery() as nursery:
-        session = await open_session(host, ScriptedModel([hang(), say("two")]))
-        stream: list[Any] = []
-
-        async def read() -> None:
-            stream.extend([event async for event in session.events()])
-
-        nursery.start_soon(read)
-        await trio.sleep(0.1)
-        expected = watch(session)
-        await session.send("A")
-        await reach(session, "model")
-        crash(host, session)
-        await session.send_and_wait("B")
-        await settled(session)
-        await session.disconnect()
-        await trio.sleep(1)
-        assert stream == expected
-        assert "session.restarted" in [event.type for event in stream]
-
-
-async def test_other_sessions_do_not_notice(autojump_clock: object) -> None:
-    async with checked_host() as host, trio.open_nursery() as nursery:
-        others = [
-            await open_session(
-                host, ScriptedModel([call("wait"), say("fine")]), plain_tool("wait", Sleepy(5))
-            )
-            for _ in range(3)
-        ]
-        session = await open_session(host, ScriptedModel([hang()]))
-        waiting = [begin(nursery, other.send_and_wait, "A") for other in others]
-        await session.send("A")
-        await reach(session, "model")
-        crash(host, session)
-        for other, result in zip(others, waiting, strict=True):
-            assert (await result.wait()).value.content == "fine"
-            assert other.statistics().restarts == 0
-            assert await ends(other) == ["completed"]
-        await settled(session)

@@ -20,7 +20,7 @@ from exeunt.embed.asyncio.guest import Guest, logger, outlast
 from exeunt.embed.asyncio.handlers import adapter
 from exeunt.embed.asyncio.host import SessionHost
 from exeunt.embed.documented import like
-from exeunt.supervisor.host import OptionsResolver
+from exeunt.supervisor.held import OptionsResolver
 from exeunt.supervisor.journal import Journal, SessionMetadata
 from exeunt.supervisor.options import HostOptions
 

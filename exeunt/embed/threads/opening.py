@@ -17,7 +17,7 @@ from exeunt.embed.threads.crossing import Crossing
 from exeunt.embed.threads.handlers import adapter, in_thread
 from exeunt.embed.threads.host import SessionHost
 from exeunt.embed.threads.runtime import Runtime
-from exeunt.supervisor.host import OptionsResolver
+from exeunt.supervisor.held import OptionsResolver
 from exeunt.supervisor.journal import Journal, SessionMetadata
 from exeunt.supervisor.options import HostOptions
 
