@@ -5,6 +5,7 @@ from typing import Any, Literal
 import attrs
 
 from exeunt.actors.errors import InvalidConfiguration
+from exeunt.actors.models import Message
 from exeunt.actors.session import Session
 
 MarkKind = Literal["messages", "tokens", "share"]
@@ -46,12 +47,13 @@ def share(part: float, *, window: int) -> Mark:
 
 def guessed_tokens(session: Session) -> int:
     """Return about how many tokens the context has. Costs O(messages)."""
-    characters = 0
-    for message in session.history.messages():
-        characters += len(message.content)
-        for call in message.tool_calls:
-            characters += len(call.name) + len(call.arguments_json)
-    return characters // CHARACTERS_A_TOKEN
+    return sum(map(characters_of, session.history.messages())) // CHARACTERS_A_TOKEN
+
+
+def characters_of(message: Message) -> int:
+    """Return the characters of a message that a model reads: its text, and what it calls."""
+    called = sum(len(call.name) + len(call.arguments_json) for call in message.tool_calls)
+    return len(message.content) + called
 
 
 def _positive(name: str, value: Any) -> float:

@@ -32,6 +32,11 @@ class RpcError(ExeuntError):
         self.data = data
 
 
+def no_session(session_id: str) -> RpcError:
+    """Return what is raised for a session that is not there, or another tenant's."""
+    return RpcError(FAILED, f"Session not found for sessionId: {session_id}")
+
+
 class Envelope(msgspec.Struct, gc=False):
     """One message. A request has a method and an id, a notification no id, an answer no method."""
 

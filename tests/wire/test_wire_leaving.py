@@ -6,7 +6,8 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from exeunt.testing import ScriptedModel, after, call, hang
 from exeunt.wire.options import WireOptions
-from tests.wire.wire_client import CLEAR, WireClient, WireFailure, open_wire, tool
+from exeunt.wire.serving import opening
+from tests.wire.wire_client import CLEAR, Wire, WireClient, WireFailure, open_wire, tool
 
 WAITS = WireOptions(wait_for_clients=True)
 
@@ -239,3 +240,70 @@ async def test_a_session_that_nothing_was_done_with_is_forgotten_when_its_last_c
         # Who is only cut off may come back.
         await two.leave()
         assert (await one.call("session.resume", sessionId="lost"))["sessionId"] == "lost"
+
+
+async def detached_for_another(
+    wire: Wire, one: WireClient, two: WireClient, moment: int, method: str
+) -> None:
+    """Let the one client detach, and the other come some steps of the scheduler later; then it has the session."""
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(lambda: one.call("session.detach", sessionId="s"))
+        for _ in range(moment):
+            await trio.lowlevel.checkpoint()
+        await two.call(method, sessionId="s", requestPermission=True)
+    await wait_all_tasks_blocked()
+    await two.say("next")
+    await two.event("session.idle")
+    assert list(wire.server.hub.sessions) == ["s"]
+
+
+@pytest.mark.parametrize("moment", range(8))
+async def test_who_comes_while_a_busy_session_leaves_memory_takes_it_up_again(
+    moment: int, autojump_clock: MockClock
+) -> None:
+    async with open_wire(ScriptedModel([after(30, "never said"), "next"])) as wire:
+        one, two = await wire.connect(), await wire.connect()
+        await one.create()
+        await one.say()
+        await one.event("assistant.turn_start")
+        await detached_for_another(wire, one, two, moment, "session.resume")
+
+
+@pytest.mark.parametrize("moment", range(8))
+async def test_who_makes_a_session_while_one_of_its_id_is_forgotten_has_it(
+    moment: int, autojump_clock: MockClock
+) -> None:
+    # The order in which tasks run is a matter of chance.
+    for _ in range(10):
+        async with open_wire(ScriptedModel(["next"])) as wire:
+            one, two = await wire.connect(), await wire.connect()
+            await one.create()
+            await detached_for_another(wire, one, two, moment, "session.create")
+
+
+async def test_a_session_that_is_ended_with_a_reason_of_the_hosts_stays(autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel(["hi"])) as wire:
+        client = await wire.connect()
+        await client.create()
+        with pytest.raises(WireFailure, match="the reason of a disconnect"):
+            await client.call("session.shutdown", sessionId="s", reason="host")
+        await client.say()
+        await client.event("session.idle")
+
+
+async def test_who_is_cut_off_while_it_attaches_changes_nothing_of_the_session(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_wire(ScriptedModel(["hi"])) as wire:
+        client = await wire.connect()
+        await client.create(tools=[T])
+        served = wire.server.hub.served("s")
+        actor = wire.host.find("s")
+        assert actor is not None
+        before = actor.options
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await opening.reconfigure(wire.server.hub, served)
+        await wait_all_tasks_blocked()
+        assert scope.cancelled_caught
+        assert actor.options is before

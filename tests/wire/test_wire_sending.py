@@ -117,3 +117,21 @@ async def test_clients_are_told_how_much_of_its_room_the_context_takes(autojump_
         assert (sizes["system:system"], sizes["message:user"], sizes["message:assistant"]) == (10, 20, 100)
         assert about["totalTokens"] == sum(sizes.values())
         assert set(sizes) == {"system:system", "message:user", "message:assistant", "toolDefinition:t"}
+
+
+async def test_of_two_who_wait_each_is_answered_with_the_answer_to_its_own_message(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_wire(ScriptedModel(["first", "second"])) as wire:
+        one, two = await wire.connect(), await wire.connect()
+        # Its hooks are never answered: between the answer and the end of the turn time passes.
+        await one.create(hooks=True)
+        await two.call("session.resume", sessionId="s")
+        first = await one.start("session.sendAndWait", sessionId="s", prompt="1")
+        await one.event("assistant.message")
+        second = await two.start("session.sendAndWait", sessionId="s", prompt="2")
+        contents = [
+            (await client.answer(key))["result"]["response"]["data"]["content"]
+            for client, key in ((one, first), (two, second))
+        ]
+    assert contents == ["first", "second"]

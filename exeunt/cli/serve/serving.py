@@ -121,8 +121,9 @@ def log_to_stderr(level: str) -> None:
         "error": logging.ERROR,
         "warning": logging.WARNING,
         "warn": logging.WARNING,
+        "debug": logging.DEBUG,
     }
-    chosen = levels.get(level, {"info": logging.INFO, "debug": logging.DEBUG}.get(level, logging.INFO))
+    chosen = levels.get(level, logging.INFO)
     logging.basicConfig(
         stream=sys.stderr, level=chosen, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )

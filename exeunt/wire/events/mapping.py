@@ -8,6 +8,7 @@ from exeunt.actors.models import ToolCall
 from exeunt.wire.events import calls
 from exeunt.wire.events.clock import iso
 from exeunt.wire.events.mapper import EventMapper, WireEvent
+from exeunt.wire.names import camel
 
 Mapped = Iterable[WireEvent]
 
@@ -339,13 +340,8 @@ def _hook_end(mapper: EventMapper, event: core.HookEnd) -> Mapped:
 def _own(mapper: EventMapper, event: core.Event) -> Mapped:
     if not mapper.wants_own:
         return ()
-    data = {_camel(name): value for name, value in event.payload().items()}
+    data = {camel(name): value for name, value in event.payload().items()}
     return (WireEvent(event.type, data, event.id, iso(event.time), mapper.last_id, event.ephemeral),)
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.title() for word in rest)
 
 
 MAPPINGS: dict[type[core.Event], Callable[[EventMapper, Any], Mapped]] = {

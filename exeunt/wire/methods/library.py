@@ -25,7 +25,8 @@ async def fork(connection: Connection, params: ForkSession) -> dict[str, Any]:
 async def close(connection: Connection, params: OneSession) -> dict[str, Any]:
     """Let a session leave memory, whoever is attached."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    await served.handle.disconnect(reason="closed")
+    with connection.hub.departure(served):
+        await served.handle.disconnect(reason="closed")
     return {}
 
 

@@ -9,6 +9,7 @@ from exeunt.wire.connection import Connection, Then
 from exeunt.wire.events.clock import iso
 from exeunt.wire.messages.server import Nothing, SetForeground
 from exeunt.wire.messages.sessions import ListSessions, OneSession, SessionConfig, Shutdown
+from exeunt.wire.rpc import no_session
 from exeunt.wire.serving import leaving, opening
 from exeunt.wire.serving.client import Client
 
@@ -141,9 +142,9 @@ async def _history(connection: Connection, session_id: str) -> dict[str, Any]:
     try:
         found = await hub.host.journal.metadata(session_id)
     except SessionNotFound:
-        raise opening.unknown(session_id) from None
+        raise no_session(session_id) from None
     if found.tenant != connection.owner:
-        raise opening.unknown(session_id)
+        raise no_session(session_id)
     return {"events": opening.stored_history(hub, session_id, await hub.host.journal.read(session_id))}
 
 
@@ -160,10 +161,12 @@ def set_foreground(connection: Connection, params: SetForeground) -> dict[str, A
 async def suspend(connection: Connection, params: OneSession) -> None:
     """Let a session leave memory: what it does is cut off, what waits stays in its log."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    await served.handle.disconnect(reason="suspended")
+    with connection.hub.departure(served):
+        await served.handle.disconnect(reason="suspended")
 
 
 async def shut_down(connection: Connection, params: Shutdown) -> None:
     """The same, in the words of another method."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    await served.handle.disconnect(reason=params.reason or "shutdown")
+    with connection.hub.departure(served):
+        await served.handle.disconnect(reason=params.reason or "shutdown")

@@ -12,7 +12,7 @@ from exeunt.actors.session import PendingRequest
 from exeunt.wire.connection import Connection
 from exeunt.wire.events.calls import approval
 from exeunt.wire.messages import settings as se
-from exeunt.wire.messages.sessions import CustomAgent, OneSession
+from exeunt.wire.messages.sessions import CustomAgent, OneSession, SessionConfig
 from exeunt.wire.rpc import FAILED, RpcError
 from exeunt.wire.serving import opening
 from exeunt.wire.serving.served import Served
@@ -69,10 +69,12 @@ async def model_names(connection: Connection, served: Served) -> list[str]:
 
 async def _change(connection: Connection, served: Served, **changes: Any) -> None:
     """Let the session run with other options; those that are `None` stay."""
-    before = served.config
-    served.config = attrs.evolve(
-        before, **{name: value for name, value in changes.items() if value is not None}
-    )
+    given = {name: value for name, value in changes.items() if value is not None}
+    await _become(connection, served, attrs.evolve(served.config, **given))
+
+
+async def _become(connection: Connection, served: Served, config: SessionConfig) -> None:
+    before, served.config = served.config, config
     try:
         await opening.reconfigure(connection.hub, served)
     except BaseException:
@@ -278,13 +280,7 @@ async def select_agent(connection: Connection, params: se.SelectAgent) -> dict[s
 async def deselect_agent(connection: Connection, params: OneSession) -> None:
     """Let the session go on as itself."""
     served = _find(connection, params.sessionId)
-    before = served.config
-    served.config = attrs.evolve(before, agent=None)
-    try:
-        await opening.reconfigure(connection.hub, served)
-    except BaseException:
-        served.config = before
-        raise
+    await _become(connection, served, attrs.evolve(served.config, agent=None))
     served.notify("subagent.deselected", {})
 
 

@@ -81,16 +81,16 @@ async def send_and_wait(connection: Connection, params: Send) -> dict[str, Any]:
     """Give the session a message; answer with the reply to it."""
     served = connection.hub.find(connection.owner, params.sessionId)
     prompt, note = _told(params)
-    served.last_answer = None
-    try:
-        await served.handle.send_and_wait(
-            prompt, None, mode=params.mode or "enqueue", first=bool(params.prepend), note=note
-        )
-    except TurnAborted:
-        return {"aborted": True, "response": served.last_answer}
-    except TurnFailed as error:
-        raise RpcError(FAILED, f"Session error: {error}") from error
-    return {"aborted": False, "response": served.last_answer}
+    with served.watching_answers() as answer:
+        try:
+            await served.handle.send_and_wait(
+                prompt, None, mode=params.mode or "enqueue", first=bool(params.prepend), note=note
+            )
+        except TurnAborted:
+            return {"aborted": True, "response": answer.event}
+        except TurnFailed as error:
+            raise RpcError(FAILED, f"Session error: {error}") from error
+        return {"aborted": False, "response": answer.event}
 
 
 async def abort(connection: Connection, params: Abort) -> dict[str, Any]:

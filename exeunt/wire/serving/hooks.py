@@ -1,6 +1,5 @@
 """Hooks that a client runs."""
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,6 +9,7 @@ import msgspec
 from exeunt.actors.errors import ClientRefused
 from exeunt.actors.hooks import HookInput, HookInvocation, Hooks
 from exeunt.actors.outcomes import ToolResult
+from exeunt.wire.names import camel, snake
 
 if TYPE_CHECKING:
     from exeunt.wire.serving.hub import Hub
@@ -48,7 +48,7 @@ def hooks_of(hub: "Hub") -> Hooks:
 
         return invoke
 
-    return Hooks(**{f"on_{_snake(kind)}": hook(kind) for kind in KINDS})
+    return Hooks(**{f"on_{snake(kind)}": hook(kind) for kind in KINDS})
 
 
 def _input(hook_input: HookInput, working_directory: str) -> dict[str, Any]:
@@ -58,7 +58,7 @@ def _input(hook_input: HookInput, working_directory: str) -> dict[str, Any]:
         if isinstance(value, ToolResult):
             value = _result(value)
         if value is not None:
-            fields[_camel(field.name)] = value
+            fields[camel(field.name)] = value
     fields["timestamp"] = int(hook_input.timestamp.timestamp() * 1000)
     fields.pop("workingDirectory", None)
     fields["cwd"] = working_directory
@@ -85,13 +85,4 @@ def _output(answer: Any) -> Mapping[str, Any] | None:
         return None
     if not isinstance(output, Mapping):
         raise ClientRefused(f"the hook's output is no object but {msgspec.json.encode(output)[:80]!r}")
-    return {_snake(str(name)): value for name, value in cast("Mapping[str, Any]", output).items()}
-
-
-def _snake(name: str) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(word.title() for word in rest)
+    return {snake(str(name)): value for name, value in cast("Mapping[str, Any]", output).items()}

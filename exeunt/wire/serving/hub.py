@@ -1,7 +1,8 @@
 """All sessions that clients have in memory, and what those sessions call."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -18,7 +19,7 @@ from exeunt.actors.user_input import UserInputRequest
 from exeunt.host import SessionHost
 from exeunt.wire.events.clock import iso
 from exeunt.wire.options import WireOptions
-from exeunt.wire.rpc import FAILED, RpcError
+from exeunt.wire.rpc import no_session
 from exeunt.wire.serving.carrying import Exchange
 from exeunt.wire.serving.client import Peer
 from exeunt.wire.serving.configuration import Handlers
@@ -113,17 +114,17 @@ class Hub:
         """Return a session of *tenant* that is in memory. Raises `RpcError`."""
         served = self.sessions.get(session_id)
         if served is None or served.tenant != tenant or served.session is None:
-            raise RpcError(FAILED, f"Session not found for sessionId: {session_id}")
+            raise no_session(session_id)
         return served
 
     async def settled(self, session_id: str) -> Served | None:
-        """Return a session once it is known whether it is there."""
+        """Return a session once it is known whether it is there: not before it has come, or left."""
         while (served := self.sessions.get(session_id)) is not None and served.ready is not None:
             await served.ready.wait()
         return served
 
     def opened(self, served: Served) -> None:
-        """A session is there now, or will not be."""
+        """It is known now: a session is there, or will not be."""
         assert served.ready is not None
         served.ready.set()
         served.ready = None
@@ -132,8 +133,31 @@ class Hub:
 
     def left(self, served: Served) -> None:
         """The session has left memory in order: nobody is attached to it any more."""
-        if self.sessions.get(served.session_id) is served:
+        departing = served.session is not None and served.ready is not None
+        # Its last event is not yet the end of that: a log may be still to be deleted.
+        if not departing and self.sessions.get(served.session_id) is served:
             del self.sessions[served.session_id]
+
+    @contextmanager
+    def departure(self, served: Served) -> Generator[None]:
+        """Let a session leave memory in the body. Who asks for it meanwhile waits, and takes it up again then.
+
+        It stays where the body raises an `ExeuntError`; cancelled, it leaves all the same.
+        """
+        first = served.ready is None
+        if first:
+            served.ready = trio.Event()
+        leaves = True
+        try:
+            yield
+        except ExeuntError:
+            leaves = False
+            raise
+        finally:
+            if first:
+                self.opened(served)
+            if leaves:
+                self.left(served)
 
     def unload(self, served: Served) -> None:
         """Let a session leave memory that is idle and has no clients; its log stays."""
@@ -146,8 +170,9 @@ class Hub:
         if actor is not None and actor.active:
             return
         try:
-            await served.handle.disconnect(reason="detached")
+            with self.departure(served):
+                await served.handle.disconnect(reason="detached")
         except ExeuntError:
             logger.exception("session %s could not leave memory", served.session_id)
+            self.left(served)
         await trio.lowlevel.checkpoint()
-        self.left(served)

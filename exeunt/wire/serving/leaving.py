@@ -16,11 +16,11 @@ async def detach(hub: Hub, served: Served, peer: Peer) -> None:
     """
     if not _leave(hub, served, peer) or served.clients:
         return
-    if served.used:
-        await served.handle.disconnect(reason="detached")
-    else:
-        await hub.host.delete_session(served.session_id)
-    hub.left(served)
+    with hub.departure(served):
+        if served.used:
+            await served.handle.disconnect(reason="detached")
+        else:
+            await hub.host.delete_session(served.session_id)
 
 
 def forsake(hub: Hub, served: Served, peer: Peer) -> None:

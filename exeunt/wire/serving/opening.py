@@ -13,7 +13,6 @@ from exeunt.actors.turn import birth
 from exeunt.supervisor.journal import SessionMetadata, fork_log
 from exeunt.wire.events.mapper import WireEvent
 from exeunt.wire.messages.sessions import SessionConfig
-from exeunt.wire.rpc import FAILED, RpcError
 from exeunt.wire.serving import configuration
 from exeunt.wire.serving.client import Client, Peer
 from exeunt.wire.serving.hub import Hub
@@ -145,10 +144,12 @@ async def _attach(hub: Hub, served: Served, client: Client) -> None:
 
 async def reconfigure(hub: Hub, served: Served) -> None:
     """Let the session run with what its clients want now. Raises `InvalidConfiguration`; then nothing has changed."""
+    await trio.lowlevel.checkpoint_if_cancelled()
     if not reconfigure_now(hub, served):
         _, options = served.options()
         await hub.host.reopen_session(served.session_id, options)
-    await trio.lowlevel.checkpoint()
+    # The session has been told: a caller that is cancelled now must not take back what it wanted.
+    await trio.lowlevel.cancel_shielded_checkpoint()
 
 
 def reconfigure_now(hub: Hub, served: Served) -> bool:
@@ -188,11 +189,6 @@ async def _number_of(hub: Hub, session_id: str, event_id: str) -> int:
             f"the log of session {session_id!r} has no event {event_id!r:.80}", session_id=session_id
         )
     return seq
-
-
-def unknown(session_id: str) -> RpcError:
-    """Return what is raised for a session that is neither in memory nor stored, or another tenant's."""
-    return RpcError(FAILED, f"Session not found for sessionId: {session_id}")
 
 
 def stored_history(hub: Hub, session_id: str, events: Sequence[Event]) -> list[WireEvent]:

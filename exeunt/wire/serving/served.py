@@ -1,6 +1,7 @@
 """One session, as its clients see it."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
@@ -24,7 +25,7 @@ from exeunt.wire.events.clock import iso
 from exeunt.wire.events.mapper import EventMapper, Usage, WireEvent
 from exeunt.wire.events.mapping import OUTSIDE
 from exeunt.wire.messages.sessions import SessionConfig
-from exeunt.wire.rpc import FAILED, RpcError, encode, notification
+from exeunt.wire.rpc import encode, no_session, notification
 from exeunt.wire.serving import configuration
 from exeunt.wire.serving.asking import Asking
 from exeunt.wire.serving.client import Client, Peer
@@ -54,12 +55,22 @@ DROPPABLE = frozenset(
 kept, `session.idle` before all, tell clients to go on."""
 
 
+class LastAnswer:
+    """The model's last answer, since somebody waits for one."""
+
+    __slots__ = ("event",)
+
+    def __init__(self) -> None:
+        self.event: WireEvent | None = None
+
+
 class Served:
     """A session and its clients. Made and kept by the hub."""
 
     __slots__ = (
         "_head",
         "_mapper",
+        "answers",
         "approves_all",
         "asking",
         "clients",
@@ -69,7 +80,6 @@ class Served:
         "first_model",
         "headers",
         "hub",
-        "last_answer",
         "ready",
         "session",
         "tenant",
@@ -83,7 +93,7 @@ class Served:
         """What holds of all that its clients wanted."""
         self.session: Session | None = None
         self.ready: trio.Event | None = trio.Event()
-        """Set, and gone, when the session is there, or will not be."""
+        """While the session comes or leaves; set, and gone, when it is there, or is not."""
         self.clients: dict[Peer, Client] = {}
         """In the order in which they came."""
         self.asking = Asking(self)
@@ -100,8 +110,8 @@ class Served:
         """Messages from which on the context may be compacted by itself."""
         self.used = False
         """Whether anything was done with it: a message, a name, a note, a call."""
-        self.last_answer: WireEvent | None = None
-        """The model's last answer, for who waits for one."""
+        self.answers: list[LastAnswer] | None = None
+        """Of those who wait for one."""
         self._mapper = EventMapper(session_id, config.workingDirectory or hub.working_directory)
         self._head = b'{"jsonrpc":"2.0","method":"session.event","params":{"sessionId":%b,"event":' % encode(
             session_id
@@ -205,7 +215,7 @@ class Served:
         """Write an event into the log; return its id. Raises `RpcError` when the session is not in memory."""
         actor = self.hub.host.find(self.session_id)
         if actor is None or actor.status != "live":
-            raise RpcError(FAILED, f"Session not found for sessionId: {self.session_id}")
+            raise no_session(self.session_id)
         actor.record(event, *payload)
         return actor.origin.event_id(actor.state.seq)
 
@@ -286,7 +296,8 @@ class Served:
         """Send an event to each client that wants it."""
         kind = wire.type
         if kind == "assistant.message":
-            self.last_answer = wire
+            for answer in self.answers or ():
+                answer.event = wire
         clients = self.clients
         if not clients:
             return
@@ -299,6 +310,19 @@ class Served:
             return
         for client in clients.values():
             client.show(body, droppable)
+
+    @contextmanager
+    def watching_answers(self) -> Generator[LastAnswer]:
+        """Keep the model's last answer in the body, for one who waits: others that wait have their own."""
+        answer = LastAnswer()
+        if self.answers is None:
+            self.answers = []
+        self.answers.append(answer)
+        try:
+            yield answer
+        finally:
+            self.answers.remove(answer)
+            self.answers = self.answers or None
 
     def notify(self, kind: str, data: dict[str, Any]) -> str:
         """Send an event that the log does not have; return its id."""

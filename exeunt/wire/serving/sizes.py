@@ -5,11 +5,9 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from exeunt.actors.models import Message, ToolDefinition
+from exeunt.policies.marks import CHARACTERS_A_TOKEN, characters_of
 from exeunt.wire.messages.sessions import SessionConfig
 from exeunt.wire.rpc import encode
-
-CHARACTERS_A_TOKEN = 4
-"""A rule of thumb: models count differently, and do not say how."""
 
 
 @attrs.frozen
@@ -28,8 +26,7 @@ class Sizes:
 
 def tokens_of(message: Message) -> int:
     """Estimate the tokens of one message."""
-    called = sum(len(call.name) + len(call.arguments_json) for call in message.tool_calls)
-    return (len(message.content) + called) // CHARACTERS_A_TOKEN
+    return characters_of(message) // CHARACTERS_A_TOKEN
 
 
 def estimate(messages: Iterable[Message], tools: Sequence[ToolDefinition] = ()) -> Sizes:

@@ -86,7 +86,7 @@ class ToolFactory:
             skip_permission=bool(declared.skipPermission),
             defer=declared.defer,
             timeout=self._timeout,
-            # Never called twice by it: see `Served.call`, which waits for the answer to the first request.
+            # Never called twice by it: see `Asking.call`, which waits for the answer to the first request.
             idempotent=True,
         )(self._handler)
         return attrs.evolve(made, binder=_binder(declared.name, schema))
