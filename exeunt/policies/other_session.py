@@ -12,7 +12,10 @@ from exeunt.actors.tools import Tool, ToolInvocation, tool
 from exeunt.policies.seeds import LONGEST_SEED, SeedFrame, SeedTooLong, State
 
 Target = Session | Callable[[ToolInvocation], "Session | Awaitable[Session]"]
-"""The session that goes on, or a function that finds or makes it when a call needs it."""
+"""The session that goes on, or a function that finds or makes it when a call needs it; of an embedded host too."""
+
+NOTE = "handoffFrom"
+"""Under this name the note of a message holds the id of the session that has sent it."""
 
 DESCRIPTION = (
     "Hand the work over to somebody else, who knows nothing but your prompt. Write down the task, what was decided,"
@@ -37,7 +40,8 @@ def handoff_tool(
     """Return a terminal tool that sends the model's prompt to another session and ends the turn.
 
     The prompt, in its frame (`clear_context_tool`), is an ordinary message there, answered in a turn of its own. Both
-    logs get a `session.handoff` that names the other session and the message: `sent` here, `received` there.
+    logs get a `session.handoff` that names the other session and the message: `sent` here, `received` there. A crash
+    may come before these two; the message itself says where it is from, in the note of its `message.accepted`.
 
     Refused with `HandoffRefused`, which the model reads as a failure: the session itself, and one of another tenant
     unless *across_tenants*. What sending raises (`MailboxFull`, `Overloaded`, ...) is a failure too: the model may try
@@ -45,6 +49,7 @@ def handoff_tool(
 
     Raises `InvalidConfiguration`, `InvalidToolDefinition`.
     """
+    to = getattr(to, "trio_session", to)
     if not isinstance(to, Session) and not callable(to):
         raise InvalidConfiguration(f"to is a session, or a function that returns one, not {to!r:.80}")
     frame = SeedFrame(template, longest_seed, state)
@@ -61,7 +66,7 @@ def handoff_tool(
             return ToolResult(str(error), "failure", str(error))
         target = await _found(to, invocation)
         _check(invocation.session, target, across_tenants)
-        message_id = await target.send(seed)
+        message_id = await target.send(seed, note={NOTE: invocation.session_id})
         invocation.session.record_handoff("sent", session_id=target.session_id, message_id=message_id)
         target.record_handoff("received", session_id=invocation.session_id, message_id=message_id)
         return ToolResult(f"Handed over to session {target.session_id}.")
@@ -73,6 +78,7 @@ async def _found(to: Target, invocation: ToolInvocation) -> Session:
     found: Any = to if isinstance(to, Session) else to(invocation)
     if inspect.isawaitable(found):
         found = await found
+    found = getattr(found, "trio_session", found)
     if not isinstance(found, Session):
         raise HandoffRefused(f"{found!r:.80} is no session to which work could be handed")
     return found

@@ -1,18 +1,19 @@
 """Named phases of one session: each a context of its own, with its own tools and developer message.
 
 Which phase a session is in stands in its log: the clear that began it says so in its `trigger`, `phase:NAME`. A clear
-of another kind in the middle of a phase changes nothing about that. The options of a phase are used from its seed on:
-the clear is a transaction, and one that is rolled back leaves the phase as it was.
+of another kind in the middle of a phase changes nothing about that, and who goes back by `truncate` is in the phase of
+then. The options of a phase are used from its seed, or the next message, on: the clear is a transaction, and one that
+is rolled back leaves the phase as it was.
 """
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, cast
+from typing import Annotated, Any, Protocol, cast
 
 import attrs
 
 from exeunt.actors.errors import InvalidConfiguration
-from exeunt.actors.events import ContextCleared, Event
+from exeunt.actors.events import ContextCleared, Event, SessionTruncated
 from exeunt.actors.hooks import HookInvocation
 from exeunt.actors.marks import runs_on_trio
 from exeunt.actors.outcomes import ToolResult
@@ -32,6 +33,16 @@ MOST_SESSIONS = 10_000
 
 READ_AT_ONCE = 1_000
 """Events of a stored log that are read in one go."""
+
+
+class EmbeddedHost(Protocol):
+    """A host of `exeunt.embed`."""
+
+    @property
+    def trio_host(self) -> SessionHost: ...
+
+
+AnyHost = SessionHost | EmbeddedHost
 
 
 @attrs.frozen(kw_only=True)
@@ -82,42 +93,46 @@ class PhasePolicy:
     ) -> Session:
         """Make a session in the first phase. *options* are those of `host.create_session`, for every phase.
 
+        For hosts on trio; an embedded one makes it itself: `host.create_session(**policy.first_options(host, ...))`.
         Raises what that raises.
         """
-        session = await host.create_session(
-            session_id=session_id, **self._options_in(host, options, self._first)
+        return await _on_trio(host, "first_options").create_session(
+            session_id=session_id, **self.first_options(host, **options)
         )
-        self._remember(session.session_id, _Place(self._first, 1))
-        return session
 
     async def resume_session(
         self, host: SessionHost, session_id: str, *, continue_pending_work: bool = False, **options: Any
     ) -> Session:
         """Take up a stored session in the phase that it was in. *options* are those of `create_session`.
 
-        Reads its log. Raises what `host.resume_session` raises.
+        Reads its log. For hosts on trio; see `options_for`. Raises what `host.resume_session` raises.
         """
-        return await host.resume_session(
+        return await _on_trio(host, "options_for").resume_session(
             session_id,
             continue_pending_work=continue_pending_work,
             **await self.options_for(host, session_id, **options),
         )
 
-    async def options_for(self, host: SessionHost, session_id: str, **options: Any) -> dict[str, Any]:
+    def first_options(self, host: AnyHost, **options: Any) -> dict[str, Any]:
+        """Return the keywords with which a session of *host*, of whatever kind, begins its first phase."""
+        return self._options_in(_trio_host(host), options, self._first)
+
+    async def options_for(self, host: AnyHost, session_id: str, **options: Any) -> dict[str, Any]:
         """Return the keywords with which a stored session runs in the phase that it was in.
 
-        Reads its log. For a `session_options` of `open_host`: `build_options(**await policy.options_for(...))`.
-        Raises `JournalError`, `SessionNotFound`.
+        Reads its log, on trio: in an embedded host by `host.run_trio`. For a `session_options` of `open_host`:
+        `build_options(**await policy.options_for(...))`. Raises `JournalError`, `SessionNotFound`.
         """
-        place = _Place(self._first, 1)
-        while events := await host.journal.read(session_id, place.next_seq, READ_AT_ONCE):
+        on_trio = _trio_host(host)
+        place = _Place(self._first)
+        while events := await on_trio.journal.read(session_id, place.next_seq, READ_AT_ONCE):
             self._follow(place, events)
         self._remember(session_id, place)
-        return self._options_in(host, options, place.phase)
+        return self._options_in(on_trio, options, place.phase)
 
     async def phase_of(self, session: Session) -> str:
         """Return the name of the phase that the session is in. Raises `JournalError`."""
-        place = self._places.get(session.session_id) or _Place(self._first, 1)
+        place = self._places.get(session.session_id) or _Place(self._first)
         self._follow(place, await session.get_events(place.next_seq))
         self._remember(session.session_id, place)
         return place.phase
@@ -127,11 +142,14 @@ class PhasePolicy:
             if isinstance(event, ContextCleared) and event.trigger.startswith(TRIGGER):
                 name = event.trigger.removeprefix(TRIGGER)
                 if name in self._phases:
-                    place.phase = name
+                    place.begins(name, event.seq)
+            elif isinstance(event, SessionTruncated):
+                place.goes_back(event.to_seq, event.seq)
             place.next_seq = event.seq + 1
 
     def _remember(self, session_id: str, place: "_Place") -> None:
         self._places[session_id] = place
+        self._places.move_to_end(session_id)
         if len(self._places) > MOST_SESSIONS:
             self._places.popitem(last=False)
 
@@ -194,10 +212,38 @@ class PhasePolicy:
 
 @attrs.define
 class _Place:
-    """Where a session is, as far as its log was read."""
+    """Where a session is, and was, as far as its log was read."""
 
-    phase: str
-    next_seq: int
+    first: str
+    next_seq: int = 1
+    changes: list[tuple[int, str]] = attrs.field(factory=list[tuple[int, str]])
+    """Numbers of the events at which the phase became another one, and which."""
+
+    @property
+    def phase(self) -> str:
+        """The phase after the last event that was read."""
+        return self.changes[-1][1] if self.changes else self.first
+
+    def begins(self, phase: str, seq: int) -> None:
+        """Another phase begins with event *seq*."""
+        self.changes.append((seq, phase))
+
+    def goes_back(self, to_seq: int, seq: int) -> None:
+        """With event *seq* the conversation is again what it was after event *to_seq*."""
+        then = [phase for changed, phase in self.changes if changed <= to_seq]
+        self.begins(then[-1] if then else self.first, seq)
+
+
+def _trio_host(host: AnyHost) -> SessionHost:
+    return host if isinstance(host, SessionHost) else host.trio_host
+
+
+def _on_trio(host: Any, instead: str) -> SessionHost:
+    if not isinstance(host, SessionHost):
+        raise InvalidConfiguration(
+            f"this host is embedded, and makes and takes up its sessions itself: give it what {instead}() returns"
+        )
+    return host
 
 
 def _checked(phases: Sequence[Phase]) -> dict[str, Phase]:

@@ -14,9 +14,9 @@ from exeunt import (
     leave_pending,
     tool,
 )
-from exeunt.policies import HandoffPolicy, clear_context_tool, handoff_tool, messages
+from exeunt.policies import HandoffPolicy, Phase, PhasePolicy, clear_context_tool, handoff_tool, messages
 from exeunt.testing import ScriptedModel, call
-from tests.embed.worlds import World, in_each_world
+from tests.embed.worlds import World, in_each_world, in_each_world_in_real_time
 
 
 @in_each_world
@@ -113,9 +113,8 @@ async def test_work_is_handed_to_another_session(world: World) -> None:
     other_model = ScriptedModel(["taken over"])
     async with world.host() as host:
         other = await host.create_session(model=other_model, session_id="other")
-        target = getattr(other, "trio_session", other)
         session = await host.create_session(
-            model=ScriptedModel([call("handoff", prompt="go on")]), tools=[handoff_tool(to=target)]
+            model=ScriptedModel([call("handoff", prompt="go on")]), tools=[handoff_tool(to=other)]
         )
         await session.send_and_wait("go")
         while other.statistics().phase != "idle" or not other_model.calls:
@@ -124,3 +123,35 @@ async def test_work_is_handed_to_another_session(world: World) -> None:
         (first, second) = [e for e in await session.get_events() if e.type == "session.handoff"]
         assert (first.payload()["session_id"], second.payload()["detail"]) == ("other", "by the program")
     assert other_model.requests[0].contents == ("go on",)
+
+
+@in_each_world_in_real_time
+async def test_a_session_goes_through_its_phases(world: World) -> None:
+    async def look() -> str:
+        """Look."""
+        return "looked"
+
+    policy = PhasePolicy(
+        [
+            Phase(name="plan", developer_message="Plan.", tools=[world.tool(look)]),
+            Phase(name="build", developer_message="Build."),
+        ]
+    )
+    model = ScriptedModel([call("look"), call("next_phase", decisions="Rename it."), "built", "built more"])
+    journal = f"sqlite:///{world.folder}/phases.db"
+    async with world.host(journal=journal) as host:
+        options = policy.first_options(host, model=model)
+        session = await host.create_session(session_id="s", **options)
+        assert (await session.send_and_wait("go")).content == "built"
+    async with world.host(journal=journal) as host:
+        options = await world.on_trio(host, policy.options_for, host, "s", model=model)
+        session = await host.resume_session("s", **options)
+        assert (await session.send_and_wait("more")).content == "built more"
+    names = [[definition.name for definition in request.tools] for request in model.requests]
+    assert names == [["look", "next_phase"], ["look", "next_phase"], [], []]
+    assert [next(m.content for m in r.messages if m.role == "developer") for r in model.requests] == [
+        "Plan.",
+        "Plan.",
+        "Build.",
+        "Build.",
+    ]

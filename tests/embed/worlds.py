@@ -77,7 +77,14 @@ class World(ABC):
 
     async def settled(self, host: Any) -> None:
         """Let the host do what it can do now."""
-        await host.run_trio(wait_all_tasks_blocked)
+        await self.on_trio(host, wait_all_tasks_blocked)
+
+    async def on_trio(
+        self, host: Any, async_fn: Callable[..., Awaitable[T]], *args: Any, **options: Any
+    ) -> T:
+        """Run a trio coroutine function in the host's trio."""
+        result: T = await host.run_trio(async_fn, *args, **options)
+        return result
 
     @abstractmethod
     async def until_cancelled(self, invocation: ToolInvocation) -> None:
@@ -140,8 +147,10 @@ class OnTrio(World):
     async def advance(self, seconds: float) -> None:
         await trio.sleep(seconds)
 
-    async def settled(self, host: Any) -> None:
-        await wait_all_tasks_blocked()
+    async def on_trio(
+        self, host: Any, async_fn: Callable[..., Awaitable[T]], *args: Any, **options: Any
+    ) -> T:
+        return await async_fn(*args, **options)
 
     async def until_cancelled(self, invocation: ToolInvocation) -> None:
         await trio.sleep_forever()

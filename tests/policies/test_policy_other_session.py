@@ -34,6 +34,7 @@ async def test_the_other_session_goes_on_and_both_logs_say_so(autojump_clock: Mo
         assert (sent.action, sent.session_id) == ("sent", writer.session_id)
         assert (received.action, received.session_id) == ("received", session.session_id)
         assert sent.message_id == received.message_id == accepted.message_id
+        assert accepted.note == {"handoffFrom": session.session_id}  # with the message, whatever crashes then
         assert host.metrics.value("exeunt_handoffs_total", action="sent", trigger="tool") == 1
         assert host.metrics.value("exeunt_handoffs_total", action="received", trigger="tool") == 1
 

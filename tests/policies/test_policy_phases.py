@@ -270,3 +270,49 @@ async def test_the_new_preamble_stands_before_the_seed_in_the_log(autojump_clock
         names = [event.type for event in log[boundary:]]
         assert names.index("system.message") < names.index("user.message")
         assert len(await logged(session, "system.message")) == 2
+
+
+async def test_who_goes_back_behind_a_phase_is_in_the_phase_of_then(autojump_clock: MockClock) -> None:
+    model = ScriptedModel(
+        [
+            call("look"),
+            "planned so far",
+            call("next_phase", decisions="Rename it."),
+            call("build"),
+            "built it",
+            "a better plan",
+            call("next_phase", decisions="Rename all."),
+            "built it all",
+        ]
+    )
+    policy = phases()
+    store = MemoryStore()
+    async with checked_host(journal=DurableJournal(store)) as host:
+        session = await policy.create_session(
+            host, model=model, on_permission_request=approve_all, session_id="s"
+        )
+        await session.send_and_wait("plan")
+        planned = (await logged(session, "turn.end"))[-1]
+        await session.send_and_wait("go on")
+        assert await policy.phase_of(session) == "build"
+        await session.history.truncate(planned.id)
+        assert await policy.phase_of(session) == "plan"
+        await session.send_and_wait("once more")
+        assert tools_of(model, 5) == ["look", "next_phase"]
+        assert "Plan." in model.requests[5].contents
+        assert "Build." not in model.requests[5].contents
+    async with checked_host(journal=DurableJournal(store)) as host:
+        session = await policy.resume_session(host, "s", model=model, on_permission_request=approve_all)
+        assert await phases().phase_of(session) == "plan"
+        await session.send_and_wait("and now?")
+        assert tools_of(model, 6) == ["look", "next_phase"]
+        assert tools_of(model, 7) == ["build", "next_phase"]
+
+
+async def test_an_embedded_host_is_told_how_it_goes_through_phases() -> None:
+    class Embedded:
+        pass
+
+    embedded: Any = Embedded()
+    with pytest.raises(InvalidConfiguration, match=r"first_options\(\)"):
+        await phases().create_session(embedded, model=ScriptedModel([]))
