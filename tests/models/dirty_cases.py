@@ -11,7 +11,11 @@ from typing import Any
 from exeunt.models.door.jsontext import is_list
 from exeunt.testing.http_double import HttpReply
 
-CASES = sorted((pathlib.Path(__file__).parent / "dirty").glob("*.json"))
+DIRTY = pathlib.Path(__file__).parent / "dirty"
+CASES = sorted(DIRTY.glob("*.json"))
+"""Those of chat completions; those of other APIs are in folders of their own."""
+
+RESPONSES = sorted((DIRTY / "responses").glob("*.json"))
 
 
 def read(path: pathlib.Path) -> dict[str, Any]:
