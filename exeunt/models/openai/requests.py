@@ -5,7 +5,6 @@ to save about one microsecond a message.
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -14,13 +13,7 @@ import msgspec
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.models import Message, ModelRequest, ToolCall, ToolDefinition
 from exeunt.actors.text import encodable
-from exeunt.models.door.jsontext import is_object, without_lone_surrogates
-
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
-_ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]", re.ASCII)
-
-# Servers refuse an assistant message without content and calls, and some one of white space only.
-EMPTY_ANSWER_TEXT = "(empty)"
+from exeunt.models.door.calls import EMPTY_TEXT, legal_arguments, legal_name
 
 _RESERVED = frozenset({"messages", "model", "stream", "stream_options", "tools", "n"})
 
@@ -113,23 +106,8 @@ class RequestEncoder:
             calls = message.tool_calls
             if calls:
                 return _Calls(role, None if blank else content, [_call(call) for call in calls])
-            return _Text(role, EMPTY_ANSWER_TEXT if blank else content)
+            return _Text(role, EMPTY_TEXT if blank else content)
         return _Text(self._developer_role if role == "developer" else role, message.content)
-
-
-def legal_name(name: str) -> str:
-    """Return *name* as strict servers take it. A name that a model made up must not spoil the history."""
-    if _LEGAL_NAME.fullmatch(name):
-        return name
-    return _ILLEGAL.sub("_", name)[:64] or "unknown_tool"
-
-
-def legal_arguments(text: str) -> str:
-    """Return *text* if it is the JSON of an object, else `{}`: what was wrong with it stands in the result."""
-    if is_object(text):
-        return text
-    mended = without_lone_surrogates(encodable(text))
-    return mended if is_object(mended) else "{}"
 
 
 def _call(call: ToolCall) -> _Call:
