@@ -10,6 +10,7 @@ from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 import msgspec
 
+from exeunt.actors.citations import Citations
 from exeunt.actors.errors import ExeuntError
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
@@ -131,6 +132,8 @@ class ModelResponse(msgspec.Struct, frozen=True, gc=False):
     reasoning: str = ""
     reasoning_blocks: ReasoningBlocks | None = None
     """Kept with the answer, and given back in the later requests of the session."""
+    citations: Citations | None = None
+    """What the words of `content` rest on."""
 
 
 class ModelDelta(msgspec.Struct, frozen=True, gc=False):

@@ -2,6 +2,7 @@
 
 from typing import Any, ClassVar
 
+from exeunt.actors.citations import Citations
 from exeunt.actors.events.envelope import EphemeralEvent, Event
 from exeunt.actors.models import ReasoningBlocks, Role, ToolCall
 from exeunt.actors.outcomes import TurnEndReason
@@ -87,6 +88,8 @@ class AssistantMessage(Event, frozen=True, gc=False, tag="assistant.message"):
     reasoning: str = ""
     reasoning_blocks: ReasoningBlocks | None = None
     """What the model wants to be given back with this answer. Opaque, and for no other model."""
+    citations: Citations | None = None
+    """What the words of `content` rest on, where the model says so."""
 
     @property
     def message_id(self) -> str:

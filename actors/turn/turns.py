@@ -327,8 +327,16 @@ def _take_answer(actor: SessionActor, turn: Turn, activity: ModelCall, answer: M
         batches.open_batch(actor, turn, activity.message_id, content, answer)
         return
     reasoning = encodable(answer.reasoning) if answer.reasoning else ""
-    blocks = answer.reasoning_blocks
-    actor.emit(AssistantMessage, content, turn.turn_id, activity.message_id, (), reasoning, blocks)
+    actor.emit(
+        AssistantMessage,
+        content,
+        turn.turn_id,
+        activity.message_id,
+        (),
+        reasoning,
+        answer.reasoning_blocks,
+        answer.citations,
+    )
     end_step(actor, turn)
     endings.end_turn(actor, turn, TurnEndReason.COMPLETED)
 

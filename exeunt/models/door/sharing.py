@@ -67,7 +67,7 @@ def shared_model(make: Callable[..., M], model: str, given: Mapping[str, Any], *
     run, equal ones are one object as long as somebody holds it; outside of one, each is new.
     Raises `InvalidConfiguration`.
     """
-    connections = {key: given.get(key) for key in CONNECTION_KINDS}
+    connections = {key: given.get(key) for key in (*CONNECTION_KINDS, "auth_token")}
     connections["base_url"] = given.get("base_url", base_url)
     whole = _key({**given, **connections, "model": model, "door": make.__qualname__})
     try:

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+import msgspec
+
 from exeunt.actors.models import FinishReason, ModelError, ModelErrorKind, ModelResponse, ToolCall
 from exeunt.models.door.jsontext import is_object
 
@@ -32,7 +34,5 @@ def judged(answer: ModelResponse, *, begun: bool, finished: bool) -> ModelRespon
             ModelErrorKind.EMPTY_ANSWER, "the answer has neither text nor tool calls", retry=True
         )
     if reason == "tool_calls" and not calls:
-        return ModelResponse(
-            answer.content, (), "stop", answer.usage, answer.reasoning, answer.reasoning_blocks
-        )
+        return msgspec.structs.replace(answer, finish_reason="stop")
     return answer

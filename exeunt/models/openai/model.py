@@ -62,7 +62,7 @@ class OpenAIModel(HttpModel):
             base_url=base_url,
             path="/chat/completions",
             headers=wire_headers(bearer(api_key), headers or {}),
-            secret=api_key,
+            secrets=(api_key,),
             connecting=Connecting(
                 proxy=proxy,
                 trust_env=trust_env,
