@@ -141,11 +141,12 @@ def record(actor: SessionActor, call: Call, end: CallEnd) -> None:
         call.modified_arguments,
         "\n\n".join(call.guidance) if call.guidance else None,
         end.session_log,
+        end.media,
     )
     batch = actor.batch
     assert batch is not None
     batch.open -= 1
-    batch.text = end.text
+    batch.text, batch.media = end.text, end.media
     if end.outcome is Outcome.SUCCESS:
         if call.terminal and (batch.terminal is None or call.index < batch.terminal.index):
             batch.terminal = call
