@@ -31,16 +31,46 @@ class ToolUse(msgspec.Struct, tag="tool_use", omit_defaults=True):
     cache_control: CacheControl | None = None
 
 
+class Source(msgspec.Struct, omit_defaults=True):
+    """The data of a picture or of a document: as base64, or a plain text."""
+
+    type: str
+    media_type: str
+    data: str
+
+
+class Image(msgspec.Struct, tag="image", omit_defaults=True):
+    """A picture."""
+
+    source: Source
+    cache_control: CacheControl | None = None
+
+
+class CitationsConfig(msgspec.Struct, frozen=True, gc=False):
+    """That a document may be cited."""
+
+    enabled: bool = True
+
+
+class Document(msgspec.Struct, tag="document", omit_defaults=True):
+    """A PDF, or a plain text."""
+
+    source: Source
+    title: str | None = None
+    citations: CitationsConfig | None = None
+    cache_control: CacheControl | None = None
+
+
 class ToolResult(msgspec.Struct, tag="tool_result", omit_defaults=True):
     """What came of a call."""
 
     tool_use_id: str
-    content: str
+    content: str | list[Text | Image | Document]
     is_error: bool = False
     cache_control: CacheControl | None = None
 
 
-Block = Text | ToolUse | ToolResult | msgspec.Raw
+Block = Text | ToolUse | ToolResult | Image | Document | msgspec.Raw
 """Raw ones are blocks of thoughts, as the API wrote them."""
 
 
@@ -53,10 +83,13 @@ class Said(msgspec.Struct):
 
 def make_encodable(value: Block | Said) -> None:
     """Replace what is no text, such as half of a surrogate pair, in a block or a message."""
-    if isinstance(value, Said):
+    if isinstance(value, Said) or (isinstance(value, ToolResult) and not isinstance(value.content, str)):
         for block in value.content:
             make_encodable(block)
+    elif isinstance(value, Document):
+        value.source.data = encodable(value.source.data)
+        value.title = value.title and encodable(value.title)
     elif isinstance(value, Text):
         value.text = encodable(value.text)
-    elif isinstance(value, ToolResult):
+    elif isinstance(value, ToolResult) and isinstance(value.content, str):
         value.content = encodable(value.content)

@@ -6,7 +6,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from exeunt.actors.errors import InvalidConfiguration
-from exeunt.actors.models import ModelRequest
+from exeunt.actors.models import MediaSupport, ModelRequest
 from exeunt.models.anthropic.answers import MessageReader
 from exeunt.models.anthropic.requests import RequestEncoder
 from exeunt.models.anthropic.thoughts import provider_tag
@@ -14,6 +14,7 @@ from exeunt.models.door.answers import AnswerReader
 from exeunt.models.door.headers import WireHeaders, bearer, checked_key, wire_headers
 from exeunt.models.door.model import MAX_RESPONSE_BYTES, Connecting, HttpModel
 from exeunt.models.http import HttpClient, PoolLimits, Timeouts
+from exeunt.models.media import IMAGES_AND_PDFS
 
 DEFAULT_BASE_URL = "https://api.anthropic.com"
 
@@ -46,6 +47,7 @@ class AnthropicModel(HttpModel):
         effort: str | None = None,
         prompt_cache: bool = True,
         citations: bool = False,
+        media: MediaSupport | None = None,
         timeouts: Timeouts | None = None,
         limits: PoolLimits | None = None,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
@@ -61,7 +63,8 @@ class AnthropicModel(HttpModel):
         `{"temperature": 0}`, and win. *max_tokens* bounds an answer, thoughts included; without it, 32,000 or
         what the model can. *effort* (`minimal`, `low`, `medium`, `high`, `xhigh`, `max`) lets the model think.
         *prompt_cache* marks what the provider is to keep for the next request, which then costs a tenth.
-        *citations* lets the model cite the documents that it is given. *max_response_bytes* bounds a decoded
+        *citations* lets the model cite the documents that it is given. *media* says what the model takes beside
+        text, by default images and PDF documents; the rest is told as text. *max_response_bytes* bounds a decoded
         answer. *http* is a client of another model to share connections with; it brings its own proxy, TLS,
         time-outs and limits.
         """
@@ -72,6 +75,7 @@ class AnthropicModel(HttpModel):
             effort=effort,
             prompt_cache=prompt_cache,
             citations=citations,
+            media=media or IMAGES_AND_PDFS,
         )
         self._tag = provider_tag(model)
         super().__init__(

@@ -16,6 +16,7 @@ _KINDS: Kinds = {
     "effort": str,
     "prompt_cache": bool,
     "citations": bool,
+    "media": Mapping,
 }
 
 # The most that one answer of the API may list; it would be 20. More models than that nobody has.
@@ -26,8 +27,8 @@ def anthropic_provider(model: str, provider: Mapping[str, Any]) -> AnthropicMode
     """Return the client of *model* at *provider*.
 
     Keys of *provider*: `type` (`"anthropic"`), `base_url`, `api_key`, `auth_token`, `headers`, `betas`, `proxy`,
-    `trust_env`, `options`, `max_tokens`, `effort`, `prompt_cache`, `citations`, as for `AnthropicModel`; a missing
-    one, or `None`, is the default. Clients of the same `base_url`, keys, `headers` and `proxy` share their
+    `trust_env`, `options`, `max_tokens`, `effort`, `prompt_cache`, `citations`, as for `AnthropicModel`, and
+    `media`, the fields of a `MediaSupport` (such as `{"images": False}`); a missing one, or `None`, is the default. Clients of the same `base_url`, keys, `headers` and `proxy` share their
     connections, inside of one trio run. How long an answer may take is up to the session's `Waits`.
     Raises `InvalidConfiguration`.
     """

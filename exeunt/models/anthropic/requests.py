@@ -10,12 +10,24 @@ from typing import Any
 import msgspec
 
 from exeunt.actors.errors import InvalidConfiguration
-from exeunt.actors.models import Message, ModelRequest, ToolDefinition
+from exeunt.actors.models import MediaSupport, Message, ModelRequest, ToolDefinition
 from exeunt.actors.text import encodable
-from exeunt.models.anthropic.blocks import EPHEMERAL, Block, Said, Text, ToolResult, ToolUse, make_encodable
+from exeunt.models.anthropic.blocks import (
+    EPHEMERAL,
+    Block,
+    Document,
+    Image,
+    Said,
+    Text,
+    ToolResult,
+    ToolUse,
+    make_encodable,
+)
 from exeunt.models.anthropic.effort import fields_of_effort, most_tokens_of
+from exeunt.models.anthropic.media import shown_blocks
 from exeunt.models.anthropic.thoughts import blocks_with_thoughts, provider_tag
 from exeunt.models.door.calls import EMPTY_TEXT, legal_arguments, legal_id, legal_name
+from exeunt.models.media import fitted
 
 _RESERVED = frozenset({"messages", "model", "stream", "system", "tools"})
 
@@ -29,7 +41,7 @@ _encode = msgspec.json.Encoder().encode
 class RequestEncoder:
     """Makes the bodies of the requests for one model."""
 
-    __slots__ = ("_cached", "_citations", "_head", "_head_without_thinking", "_tag")
+    __slots__ = ("_cached", "_cited", "_head", "_head_without_thinking", "_media", "_tag")
 
     def __init__(
         self,
@@ -40,6 +52,7 @@ class RequestEncoder:
         effort: str | None,
         prompt_cache: bool,
         citations: bool,
+        media: MediaSupport,
     ) -> None:
         """*options* are further fields of the body, and win. Raises `InvalidConfiguration`."""
         if not isinstance(model, str) or not model.strip():
@@ -64,12 +77,13 @@ class RequestEncoder:
             else None
         )
         self._cached = prompt_cache
-        self._citations = citations
+        self._cited = citations
+        self._media = media
         self._tag = provider_tag(model)
 
     def encode(self, request: ModelRequest, *, stream: bool) -> bytes:
         """Return the body for *request*. Never raises for what a model or a user wrote."""
-        system, said = self._conversation(request.messages)
+        system, said = self._conversation(request)
         # With a budget, the API wants to see the thoughts that a run of tool calls began with. There are none when
         # another model began it.
         head = self._head
@@ -86,19 +100,25 @@ class RequestEncoder:
         parts.append(b',"stream":true}' if stream else b"}")
         return b"".join(parts)
 
-    def _conversation(self, messages: Sequence[Message]) -> tuple[list[Text], list[Said]]:
+    def _conversation(self, request: ModelRequest) -> tuple[list[Text], list[Said]]:
         """Return the system's blocks, and the others by turns: what follows from the same side is one message."""
         system: list[Text] = []
         said: list[Said] = []
-        for message in messages:
+        # To be cited, a text has to be a document of its own.
+        shown = fitted(request.messages, request.media or self._media, native_texts=self._cited)
+        for message, whole in zip(shown, request.messages, strict=True):
             role = message.role
             if role in ("system", "developer"):
                 if message.content.strip():
                     system.append(Text(message.content))
             elif role == "assistant":
                 _add(said, "assistant", self._answer(message))
+            elif role == "tool":
+                # Events of the log say how a call ended; other messages need not.
+                failed = getattr(whole, "success", True) is False
+                _add(said, "user", [self._result(message, failed)])
             else:
-                _add(said, "user", _result(message) if role == "tool" else _prompt(message))
+                _add(said, "user", shown_blocks(message, cited=self._cited) or [Text(EMPTY_TEXT)])
         if not said or said[0].role != "user":
             # A conversation begins with the user, also where its begin was taken away.
             said.insert(0, Said("user", [Text(EMPTY_TEXT)]))
@@ -121,23 +141,19 @@ class RequestEncoder:
         blocks = blocks_with_thoughts(message, self._tag, text, calls)
         return blocks or [Text(EMPTY_TEXT)]
 
-
-def _prompt(message: Message) -> list[Block]:
-    return [Text(message.content if message.content.strip() else EMPTY_TEXT)]
-
-
-def _result(message: Message) -> list[Block]:
-    text = message.content if message.content.strip() else EMPTY_TEXT
-    # Events of the log say how a call ended; other messages need not.
-    failed = getattr(message, "success", True) is False
-    return [ToolResult(legal_id(message.tool_call_id or ""), text, failed)]
+    def _result(self, message: Message, failed: bool) -> ToolResult:
+        content = message.content
+        shown: str | list[Text | Image | Document] = content if content.strip() else EMPTY_TEXT
+        if message.media:
+            shown = shown_blocks(message, cited=self._cited)
+        return ToolResult(legal_id(message.tool_call_id or ""), shown, failed)
 
 
-def _add(said: list[Said], role: str, blocks: list[Block]) -> None:
+def _add(said: list[Said], role: str, blocks: Sequence[Block]) -> None:
     if said and said[-1].role == role:
         said[-1].content += blocks
     else:
-        said.append(Said(role, blocks))
+        said.append(Said(role, [*blocks]))
 
 
 def _runs_without_thoughts(said: Sequence[Said]) -> bool:
@@ -158,7 +174,7 @@ def _mark(system: list[Text], said: list[Said]) -> None:
     left = _BREAKPOINTS
     for message in reversed(said):
         block = message.content[-1]
-        if message.role == "user" and isinstance(block, Text | ToolResult):
+        if message.role == "user" and not isinstance(block, ToolUse | msgspec.Raw):
             block.cache_control = EPHEMERAL
             left -= 1
             if not left:
