@@ -11,7 +11,12 @@ from typing import Any
 from exeunt.models.door.jsontext import is_list
 from exeunt.testing.http_double import HttpReply
 
-CASES = sorted((pathlib.Path(__file__).parent / "dirty").glob("*.json"))
+FOLDER = pathlib.Path(__file__).parent / "dirty"
+
+CASES = sorted(FOLDER.glob("*.json"))
+"""Of chat completions APIs."""
+MESSAGES_CASES = sorted((FOLDER / "anthropic").glob("*.json"))
+"""Of Messages APIs."""
 
 
 def read(path: pathlib.Path) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def refusals(body: bytes) -> list[str]:
     if not is_dict(request):
         return ["the body is no object"]
     found: list[str] = []
-    if any(_is_broken(text) for text in _texts(request)):
+    if any(_is_broken(text) for text in texts_in(request)):
         found.append("half a surrogate pair")
     _check_tools(request.get("tools", [None]), found.append)
     messages = request.get("messages")
@@ -122,7 +122,7 @@ def _check_arguments(text: Any, say: Callable[[str], None]) -> None:
         value = None
     if not is_dict(value):
         say(f"arguments that are no object: {text!r:.80}")
-    elif any(map(_is_broken, _texts(value))):
+    elif any(map(_is_broken, texts_in(value))):
         say("half a surrogate pair in arguments")
 
 
@@ -130,7 +130,7 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(name)
 
 
-def _texts(value: Any) -> Iterable[str]:
+def texts_in(value: Any) -> Iterable[str]:
     """All texts in *value*, keys too. Not recursive: what is checked may be nested deeply."""
     todo = [value]
     while todo:

@@ -83,13 +83,17 @@ class Said(msgspec.Struct):
 
 def make_encodable(value: Block | Said) -> None:
     """Replace what is no text, such as half of a surrogate pair, in a block or a message."""
-    if isinstance(value, Said) or (isinstance(value, ToolResult) and not isinstance(value.content, str)):
+    if isinstance(value, Said):
         for block in value.content:
             make_encodable(block)
+    elif isinstance(value, Text):
+        value.text = encodable(value.text)
     elif isinstance(value, Document):
         value.source.data = encodable(value.source.data)
         value.title = value.title and encodable(value.title)
-    elif isinstance(value, Text):
-        value.text = encodable(value.text)
-    elif isinstance(value, ToolResult) and isinstance(value.content, str):
-        value.content = encodable(value.content)
+    elif isinstance(value, ToolResult):
+        if isinstance(value.content, str):
+            value.content = encodable(value.content)
+        else:
+            for part in value.content:
+                make_encodable(part)

@@ -28,8 +28,9 @@ def anthropic_provider(model: str, provider: Mapping[str, Any]) -> AnthropicMode
 
     Keys of *provider*: `type` (`"anthropic"`), `base_url`, `api_key`, `auth_token`, `headers`, `betas`, `proxy`,
     `trust_env`, `options`, `max_tokens`, `effort`, `prompt_cache`, `citations`, as for `AnthropicModel`, and
-    `media`, the fields of a `MediaSupport` (such as `{"images": False}`); a missing one, or `None`, is the default. Clients of the same `base_url`, keys, `headers` and `proxy` share their
-    connections, inside of one trio run. How long an answer may take is up to the session's `Waits`.
+    `media`, the fields of a `MediaSupport` (such as `{"images": False}`); a missing one, or `None`, is the default.
+    Clients of the same `base_url`, keys, `headers` and `proxy` share their connections, inside of one trio run. How
+    long an answer may take is up to the session's `Waits`.
     Raises `InvalidConfiguration`.
     """
     return shared_model(AnthropicModel, model, given_of(provider, _KINDS), base_url=DEFAULT_BASE_URL)
