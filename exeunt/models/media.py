@@ -40,10 +40,13 @@ class Fitted:
     media: tuple[Media, ...]
 
 
-def fitted(messages: Sequence[Message], support: MediaSupport) -> Sequence[Message]:
+def fitted(
+    messages: Sequence[Message], support: MediaSupport, *, native_texts: bool = False
+) -> Sequence[Message]:
     """Return *messages*; where any has media, a list in which each such message has only what *support* allows.
 
-    Texts among the media are put into the messages' own text. Of more images than the model takes, the newest stay.
+    Texts among the media are put into the messages' own text, unless the door has a place of its own for them
+    (*native_texts*). Of more images than the model takes, the newest stay.
     """
     found = [index for index, message in enumerate(messages) if message.media]
     if not found:
@@ -51,15 +54,17 @@ def fitted(messages: Sequence[Message], support: MediaSupport) -> Sequence[Messa
     result = list(messages)
     room = support.most_images
     for index in reversed(found):
-        result[index], room = _fitted(messages[index], support, room)
+        result[index], room = _fitted(messages[index], support, room, native_texts)
     return result
 
 
-def _fitted(message: Message, support: MediaSupport, room: int | None) -> tuple[Message, int | None]:
+def _fitted(
+    message: Message, support: MediaSupport, room: int | None, native_texts: bool
+) -> tuple[Message, int | None]:
     told: list[str] = []
     kept: list[Media] = []
     for media in reversed(message.media):
-        one = shown(media, support)
+        one = media if native_texts and media.text is not None else shown(media, support)
         if isinstance(one, Media) and one.kind == "image" and room is not None:
             if room <= 0:
                 one = left_out(media, "the model takes no more images in one request")
@@ -69,7 +74,10 @@ def _fitted(message: Message, support: MediaSupport, room: int | None) -> tuple[
             kept.insert(0, one)
         else:
             told.insert(0, one)
-    content = "\n\n".join(part for part in (message.content, *told) if part)
+    if not told and len(kept) == len(message.media):
+        content = message.content
+    else:
+        content = "\n\n".join(part for part in (message.content, *told) if part)
     return Fitted(message.role, content, message.tool_calls, message.tool_call_id, tuple(kept)), room
 
 

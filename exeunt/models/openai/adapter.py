@@ -13,7 +13,14 @@ import httpx2
 import openai
 import trio
 
-from exeunt.actors.models import ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse
+from exeunt.actors.models import (
+    MediaSupport,
+    ModelDelta,
+    ModelError,
+    ModelErrorKind,
+    ModelRequest,
+    ModelResponse,
+)
 from exeunt.models.http import Timeouts
 from exeunt.models.http.decoding import Decoder, too_large
 from exeunt.models.openai.answers import STILL_AT_WORK, AnswerReader
@@ -46,12 +53,13 @@ class OpenAIClientModel:
         options: Mapping[str, Any] | None = None,
         developer_role: Literal["system", "developer"] = "system",
         stream_usage: bool = True,
+        media: MediaSupport | None = None,
         timeouts: Timeouts | None = None,
     ) -> None:
         """See `OpenAIModel` for the options. Raises `InvalidConfiguration`."""
         self._client = client
         self._encoder = RequestEncoder(
-            model, options or {}, developer_role=developer_role, stream_usage=stream_usage
+            model, options or {}, developer_role=developer_role, stream_usage=stream_usage, media=media
         )
         self._timeouts = timeouts or Timeouts()
         self.model = model

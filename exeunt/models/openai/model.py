@@ -10,7 +10,7 @@ import attrs
 import trio
 
 from exeunt.actors.errors import InvalidConfiguration
-from exeunt.actors.models import ModelDelta, ModelError, ModelRequest, ModelResponse
+from exeunt.actors.models import MediaSupport, ModelDelta, ModelError, ModelRequest, ModelResponse
 from exeunt.models.http import HttpClient, PoolLimits, PoolStatistics, Response, Timeouts
 from exeunt.models.http.urls import parse_endpoint, parse_proxy, proxy_from_environment
 from exeunt.models.openai.answers import STILL_AT_WORK, AnswerReader
@@ -67,6 +67,7 @@ class OpenAIModel:
         options: Mapping[str, Any] | None = None,
         developer_role: Literal["system", "developer"] = "system",
         stream_usage: bool = True,
+        media: MediaSupport | None = None,
         timeouts: Timeouts | None = None,
         limits: PoolLimits | None = None,
         max_response_bytes: int = _MAX_RESPONSE_BYTES,
@@ -80,13 +81,14 @@ class OpenAIModel:
         `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`. *options* are further fields of each request, such as
         `{"temperature": 0}`. *developer_role* is the role of developer messages on the wire: all servers know
         `system`. *stream_usage* asks for the tokens of streamed answers; some servers refuse the question.
+        *media* says what the model takes beside text, by default images and PDF documents; the rest is told as text.
         *max_response_bytes* bounds a decoded answer. *http* is a client of another model to share connections
         with; it brings its own proxy, TLS, time-outs and limits.
         """
         origin, target = parse_endpoint(base_url, "/chat/completions")
         self._headers = wire_headers(api_key, headers or {})
         self._encoder = RequestEncoder(
-            model, options or {}, developer_role=developer_role, stream_usage=stream_usage
+            model, options or {}, developer_role=developer_role, stream_usage=stream_usage, media=media
         )
         if not isinstance(max_response_bytes, int) or max_response_bytes <= 0:
             raise InvalidConfiguration(f"max_response_bytes must be above zero, not {max_response_bytes!r}")
