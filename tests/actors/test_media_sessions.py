@@ -167,6 +167,7 @@ async def test_media_are_there_after_a_crash_and_out_of_a_snapshot(autojump_cloc
         await reach(session, "tools")
         await session.send("next", attachments=[NOTES])
         state = SessionState.replay(await session.get_events())
+        assert state.last_id is not None
         loaded = load(dump(state, state.last_id))
         assert loaded is not None
         assert loaded.summary() == state.summary()

@@ -41,7 +41,13 @@ def answer(*blocks: dict[str, Any], stop: str = "end_turn", **more: Any) -> Http
 
 def events(*blocks: dict[str, Any], stop: str = "end_turn", usage: Any = None) -> list[dict[str, Any]]:
     """The events of a streamed answer; each block comes in two pieces."""
-    start: dict[str, Any] = {"id": "msg_1", "type": "message", "role": "assistant", "content": [], "usage": usage or USAGE}
+    start: dict[str, Any] = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "content": [],
+        "usage": usage or USAGE,
+    }
     found: list[dict[str, Any]] = [{"type": "message_start", "message": start}]
     for index, block in enumerate(blocks):
         shell, deltas = _pieces(block)

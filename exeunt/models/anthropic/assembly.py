@@ -21,7 +21,13 @@ from exeunt.actors.text import encodable
 from exeunt.models.anthropic.citing import Citing
 from exeunt.models.anthropic.thoughts import KINDS, Layout
 from exeunt.models.door.calls import known_name
-from exeunt.models.door.jsontext import dumps, is_dict, is_list, without_lone_surrogates
+from exeunt.models.door.jsontext import (
+    dumps,
+    is_dict,
+    is_list,
+    with_escaped_controls,
+    without_lone_surrogates,
+)
 from exeunt.models.door.verdict import judged
 
 _FINISH: Mapping[str, FinishReason] = {
@@ -62,7 +68,7 @@ class _Slot:
             given = self.block.get("input")
             # Some proxies give the whole input at once, some of them as a text.
             text = given if isinstance(given, str) else dumps(given) if given else ""
-        return without_lone_surrogates(encodable(text)) if text.strip() else "{}"
+        return without_lone_surrogates(with_escaped_controls(encodable(text))) if text.strip() else "{}"
 
     def has_arguments(self) -> bool:
         return self.arguments() != "{}" or bool(self.text().strip())

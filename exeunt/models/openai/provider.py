@@ -9,16 +9,23 @@ from exeunt.models.door.listing import listed_models
 from exeunt.models.door.sharing import CONNECTION_KINDS, Kinds, given_of, shared_model
 from exeunt.models.openai.model import DEFAULT_BASE_URL, OpenAIModel
 
-_KINDS: Kinds = {**CONNECTION_KINDS, "options": Mapping, "developer_role": str, "stream_usage": bool}
+_KINDS: Kinds = {
+    **CONNECTION_KINDS,
+    "options": Mapping,
+    "developer_role": str,
+    "stream_usage": bool,
+    "media": Mapping,
+}
 
 
 def openai_provider(model: str, provider: Mapping[str, Any]) -> OpenAIModel:
     """Return the client of *model* at *provider*.
 
     Keys of *provider*: `type` (`"openai"`), `base_url`, `api_key`, `headers`, `proxy`, `trust_env`, `options`,
-    `developer_role`, `stream_usage`, as for `OpenAIModel`; a missing one, or `None`, is the default. Clients of
-    the same `base_url`, `api_key`, `headers` and `proxy` share their connections, inside of one trio run.
-    How long an answer may take is up to the session's `Waits`. Raises `InvalidConfiguration`.
+    `developer_role`, `stream_usage`, as for `OpenAIModel`, and `media`, the fields of a `MediaSupport` (such as
+    `{"images": False}`); a missing one, or `None`, is the default. Clients of the same `base_url`, `api_key`,
+    `headers` and `proxy` share their connections, inside of one trio run. How long an answer may take is up to the
+    session's `Waits`. Raises `InvalidConfiguration`.
     """
     given = given_of(provider, _KINDS)
     if given.get("developer_role", "system") not in ("system", "developer"):
