@@ -22,6 +22,14 @@ class InvalidPrompt(ExeuntError, ValueError):
     """A message is not a text that can be sent to a model."""
 
 
+class InvalidMedia(ExeuntError, ValueError):
+    """An attachment is no `Media`, or media cannot be made of what was given."""
+
+
+class MediaTooLarge(ExeuntError, ValueError):
+    """Attachments have more bytes than a message of the session may bring."""
+
+
 class InvalidToolDefinition(InvalidConfiguration):
     """A tool cannot be made of this function: its name or its annotations do not allow it."""
 

@@ -10,7 +10,9 @@ from typing import Any, Literal, Protocol, cast, runtime_checkable
 
 import msgspec
 
+from exeunt.actors.citations import Citations
 from exeunt.actors.errors import ExeuntError
+from exeunt.actors.media import Media
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter"]
@@ -62,6 +64,11 @@ class Message(Protocol):
         """The call that a `tool` message answers; else `None`."""
         ...
 
+    @property
+    def media(self) -> tuple[Media, ...]:
+        """What a user's message or a tool's result brings beside its text; else empty."""
+        ...
+
 
 def reasoning_blocks_of(message: Message) -> "ReasoningBlocks | None":
     """Return what an answer's model wants to be given back with it; `None` for messages that have nothing like it."""
@@ -80,6 +87,20 @@ class ToolDefinition(msgspec.Struct, frozen=True):
     """What the tool says of being searched for. The doors here send every tool, whatever it says."""
 
 
+class MediaSupport(msgspec.Struct, frozen=True, kw_only=True):
+    """What media a model takes. What it does not take is told to it as text."""
+
+    images: bool = True
+    image_types: frozenset[str] | None = None
+    """MIME types of images; `None`: those that the door can carry."""
+    most_images: int | None = None
+    """Images in one request; of more, the newest are shown. `None`: no bound of the model's own."""
+    largest_image: int | None = None
+    """Bytes of one image; `None`: no bound of the model's own."""
+    documents: bool = True
+    """PDF documents. Texts are told as text to every model."""
+
+
 class ModelRequest(msgspec.Struct, frozen=True):
     """One call of a model.
 
@@ -93,6 +114,8 @@ class ModelRequest(msgspec.Struct, frozen=True):
     turn_id: str = ""
     headers: tuple[tuple[str, str], ...] = ()
     """Further headers for doors that speak HTTP; those of the provider's configuration win."""
+    media: MediaSupport | None = None
+    """What the model takes, where somebody knows better than the door."""
 
 
 class ReasoningBlocks(msgspec.Struct, frozen=True, gc=False):
@@ -131,6 +154,8 @@ class ModelResponse(msgspec.Struct, frozen=True, gc=False):
     reasoning: str = ""
     reasoning_blocks: ReasoningBlocks | None = None
     """Kept with the answer, and given back in the later requests of the session."""
+    citations: Citations | None = None
+    """What the words of `content` rest on."""
 
 
 class ModelDelta(msgspec.Struct, frozen=True, gc=False):

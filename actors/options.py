@@ -9,6 +9,7 @@ import attrs
 
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.hooks import NO_HOOKS, Hooks
+from exeunt.actors.media import DEFAULT_MEDIA_LIMITS, MediaLimits
 from exeunt.actors.models import ModelClient
 from exeunt.actors.permissions import PermissionHandler
 from exeunt.actors.state.termination import Limits
@@ -135,6 +136,9 @@ class SessionOptions:
     waits: Waits = attrs.field(factory=Waits, validator=_needs("Waits", _of(Waits)))
     retries: RetryPolicy = attrs.field(
         factory=RetryPolicy, validator=_needs("a RetryPolicy", _of(RetryPolicy))
+    )
+    media_limits: MediaLimits = attrs.field(
+        default=DEFAULT_MEDIA_LIMITS, validator=_needs("MediaLimits", _of(MediaLimits))
     )
     mailbox_size: int = attrs.field(default=256, validator=_room)
     """Accepted messages that may wait for the context. 256 is minutes of a person's typing."""

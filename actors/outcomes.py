@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import msgspec
 
 from exeunt.actors.errors import InvalidConfiguration
+from exeunt.actors.media import Media, checked_media
 
 ResultType = Literal["success", "failure", "rejected", "denied", "timeout"]
 """What a handler or a hook may claim. The other outcomes are the host's own findings."""
@@ -97,7 +98,13 @@ class ToolResult(msgspec.Struct, frozen=True, gc=False):
     session_log: str | None = None
     """A text for the event log only."""
 
+    media: tuple[Media, ...] = ()
+    """Pictures and other data that the model is shown beside the text; any iterable is taken. The Copilot SDK's
+    `binary_results_for_llm`."""
+
     def __post_init__(self) -> None:
+        if self.media != ():
+            msgspec.structs.force_setattr(self, "media", checked_media(self.media))
         if self.result_type not in RESULT_TYPES:
             raise InvalidConfiguration(
                 f"result_type must be one of {', '.join(get_args(ResultType))}, not {self.result_type!r:.80}"

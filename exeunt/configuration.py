@@ -7,6 +7,7 @@ from typing import Any, TypedDict, cast
 
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.hooks import NO_HOOKS, Hook, Hooks
+from exeunt.actors.media import DEFAULT_MEDIA_LIMITS, MediaLimits
 from exeunt.actors.models import ModelClient
 from exeunt.actors.options import Durability, RetryPolicy, SessionOptions, Siblings, Waits, messages_from
 from exeunt.actors.permissions import PermissionHandler
@@ -50,6 +51,7 @@ class SessionKeywords(TypedDict, total=False):
     limits: Limits | Mapping[str, Any] | None
     waits: Waits | Mapping[str, Any] | None
     retries: RetryPolicy | Mapping[str, Any] | None
+    media_limits: MediaLimits | Mapping[str, Any] | None
     mailbox_size: int
     siblings: Siblings
     max_consecutive_clears: int
@@ -92,6 +94,7 @@ def build_options(
     limits: Limits | Mapping[str, Any] | None = None,
     waits: Waits | Mapping[str, Any] | None = None,
     retries: RetryPolicy | Mapping[str, Any] | None = None,
+    media_limits: MediaLimits | Mapping[str, Any] | None = None,
     mailbox_size: int = 256,
     siblings: Siblings = "wait",
     max_consecutive_clears: int = 16,
@@ -134,6 +137,7 @@ def build_options(
         limits=structured("limits", limits, Limits, DEFAULT_LIMITS),
         waits=structured("waits", waits, Waits, DEFAULT_WAITS),
         retries=structured("retries", retries, RetryPolicy, DEFAULT_RETRIES),
+        media_limits=structured("media_limits", media_limits, MediaLimits, DEFAULT_MEDIA_LIMITS),
         mailbox_size=mailbox_size,
         siblings=siblings,
         max_consecutive_clears=max_consecutive_clears,

@@ -49,6 +49,7 @@ class SessionHost(HostCore):
         * `tenant`: whose share of the host it uses. `streaming`: whether answers are asked for in pieces.
         * `limits={"steps": 200, "failed_batches": 10, "tokens": None}`: the budget of one turn.
         * `waits`, `retries`: time-outs and the retry policy (`exeunt.Waits`, `exeunt.RetryPolicy`).
+        * `media_limits={"item": ..., "message": ..., "session": ...}`: bytes of attachments (`exeunt.MediaLimits`).
         * `mailbox_size`, `siblings`, `max_consecutive_clears`: see `exeunt.SessionOptions`.
 
         Raises `SessionExists`, `InvalidConfiguration`, `SessionClosed`. Cancelled: the session may exist.

@@ -14,6 +14,7 @@ import msgspec
 import openai
 import trio
 
+from exeunt.actors.media import Media
 from exeunt.actors.models import ModelRequest, Role, ToolCall
 from exeunt.models.openai import OpenAIModel
 from exeunt.models.openai.adapter import OpenAIClientModel
@@ -37,6 +38,7 @@ class Said(msgspec.Struct, frozen=True, gc=False):
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    media: tuple[Media, ...] = ()
 
 
 REQUEST = ModelRequest([Said("system", "Be brief."), Said("user", "What is the way out?" * 5)])

@@ -2,6 +2,7 @@
 
 import msgspec
 
+from exeunt.actors.media import Media
 from exeunt.actors.outcomes import Outcome
 
 INTERRUPTED_TEXT = "The execution of this tool, or a previous tool was interrupted."
@@ -17,6 +18,7 @@ class CallEnd(msgspec.Struct, frozen=True, gc=False):
     error: str | None = None
     """The true cause, for the log."""
     session_log: str | None = None
+    media: tuple[Media, ...] = ()
 
 
 def rolled_back_end(cause: str) -> CallEnd:

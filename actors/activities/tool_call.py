@@ -26,6 +26,7 @@ from exeunt.actors.hook_outputs import (
     PostToolUseOutput,
 )
 from exeunt.actors.hooks import NO_HOOKS, PostToolUseFailureInput, PostToolUseInput, PreToolUseInput
+from exeunt.actors.media import within
 from exeunt.actors.models import ToolCall
 from exeunt.actors.outcomes import Outcome, ToolResult
 from exeunt.actors.permissions import approve_all
@@ -223,7 +224,11 @@ class Call(Activity):
 
     def _end_of(self, result: ToolResult) -> CallEnd:
         error = None if result.result_type == "success" else result.error or result.text_result_for_llm
-        return CallEnd(result.outcome, result.text_result_for_llm, error, result.session_log)
+        text, media = result.text_result_for_llm, result.media
+        if media:
+            media, told = within(media, self.actor.options.media_limits)
+            text = "\n".join(part for part in (text, *told) if part)
+        return CallEnd(result.outcome, text, error, result.session_log, media)
 
     async def _pre_hook(self, tool: Tool[..., Any]) -> CallEnd | bool | None:
         """Return the denial, whether to ask for approval, or `None` where the hook leaves that open."""

@@ -2,7 +2,9 @@
 
 from typing import Any, ClassVar
 
+from exeunt.actors.citations import Citations
 from exeunt.actors.events.envelope import EphemeralEvent, Event
+from exeunt.actors.media import Media
 from exeunt.actors.models import ReasoningBlocks, Role, ToolCall
 from exeunt.actors.outcomes import TurnEndReason
 
@@ -13,6 +15,7 @@ class SystemMessage(Event, frozen=True, gc=False, tag="system.message"):
     type: ClassVar[str] = "system.message"
     tool_calls: ClassVar[tuple[()]] = ()
     tool_call_id: ClassVar[None] = None
+    media: ClassVar[tuple[()]] = ()
     content: str
     role: Role = "system"
     first: bool = True
@@ -34,6 +37,8 @@ class MessageAccepted(Event, frozen=True, gc=False, tag="message.accepted"):
     note: dict[str, Any] | None = None
     """What its sender wants to be remembered with it: JSON values, for those who show the session. Nothing that the
     host does depends on it."""
+    media: tuple[Media, ...] = ()
+    """What is attached to it. It stands in a log once, here."""
 
 
 class MessageDropped(Event, frozen=True, gc=False, tag="message.dropped"):
@@ -62,6 +67,8 @@ class UserMessage(Event, frozen=True, gc=False, tag="user.message"):
     prompt: str | None = None
     """Without what hooks have added to it or made of it as a whole, where they have. What was sent is in
     `message.accepted`, or as the seed in `session.context_cleared`."""
+    media: tuple[Media, ...] = ()
+    """As a message of a context: what is attached to it. The event itself leaves that to `message.accepted`."""
 
 
 class AssistantTurnStart(Event, frozen=True, gc=False, tag="assistant.turn_start"):
@@ -79,6 +86,7 @@ class AssistantMessage(Event, frozen=True, gc=False, tag="assistant.message"):
     type: ClassVar[str] = "assistant.message"
     role: ClassVar[Role] = "assistant"
     tool_call_id: ClassVar[None] = None
+    media: ClassVar[tuple[()]] = ()
     content: str
     turn_id: str
     streamed_as: str | None = None
@@ -87,6 +95,8 @@ class AssistantMessage(Event, frozen=True, gc=False, tag="assistant.message"):
     reasoning: str = ""
     reasoning_blocks: ReasoningBlocks | None = None
     """What the model wants to be given back with this answer. Opaque, and for no other model."""
+    citations: Citations | None = None
+    """What the words of `content` rest on, where the model says so."""
 
     @property
     def message_id(self) -> str:

@@ -72,6 +72,7 @@ class ContextCleared(Event, frozen=True, gc=False, tag="session.context_cleared"
     role: ClassVar[Role] = "user"
     tool_calls: ClassVar[tuple[()]] = ()
     tool_call_id: ClassVar[None] = None
+    media: ClassVar[tuple[()]] = ()
 
     messages_cleared: int
     """Messages that left the context, system and developer messages not counted."""
@@ -123,6 +124,7 @@ class SessionCompacted(Event, frozen=True, gc=False, tag="session.compacted"):
     role: ClassVar[Role] = "user"
     tool_calls: ClassVar[tuple[()]] = ()
     tool_call_id: ClassVar[None] = None
+    media: ClassVar[tuple[()]] = ()
 
     content: str
     """What the model reads in the place of the messages."""

@@ -3,6 +3,7 @@
 from typing import Any, ClassVar
 
 from exeunt.actors.events.envelope import EphemeralEvent, Event
+from exeunt.actors.media import Media
 from exeunt.actors.models import Role, ToolCall
 from exeunt.actors.outcomes import Outcome
 
@@ -47,6 +48,8 @@ class ToolExecutionComplete(Event, frozen=True, gc=False, tag="tool.execution_co
     guidance: str | None = None
     """What a hook wants the model to read after the batch."""
     session_log: str | None = None
+    media: tuple[Media, ...] = ()
+    """What the model is shown beside the text."""
 
     @property
     def success(self) -> bool:

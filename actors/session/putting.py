@@ -5,7 +5,7 @@ The actor may be in memory or have left it; what is in `AWAY` is brought back by
 
 import contextlib
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,6 +20,7 @@ from exeunt.actors.errors import (
     ReplyTimeout,
     SessionNotConfigured,
 )
+from exeunt.actors.media import Media, check_size, checked_media, readable_size, total_size
 from exeunt.actors.session.waiting import (
     ReplyWaiter,
     refuse_status,
@@ -73,9 +74,10 @@ def put_waiting(
     caller: Caller | None,
     first: bool,
     note: dict[str, Any] | None,
+    attachments: Iterable[Media],
 ) -> tuple[ReplyWaiter, str]:
     waiter = ReplyWaiter(actor, caller)
-    return waiter, put_message(actor, prompt, mode, waiter, first, note)
+    return waiter, put_message(actor, prompt, mode, waiter, first, note, attachments)
 
 
 def put_call(actor: SessionActor, call: host_calls.HostCall) -> None:
@@ -92,12 +94,16 @@ def put_message(
     waiter: Waiter | None,
     first: bool = False,
     note: dict[str, Any] | None = None,
+    attachments: Iterable[Media] = (),
 ) -> str:
     check_message(prompt, mode)
+    media = () if attachments == () else checked_media(attachments)
     check_open(actor)
+    if media:
+        _check_media(actor, media)
     actor.host.turn_slots.offer(actor.options.tenant, session_id=actor.id)
     message_id = actor.new_id()
-    actor.put(turns.accept, message_id, prompt, mode, waiter, first, note)
+    actor.put(turns.accept, message_id, prompt, mode, waiter, first, note, media)
     return message_id
 
 
@@ -158,6 +164,20 @@ def check_open(actor: SessionActor) -> None:
         raise MailboxFull(
             f"session {actor.id} holds {depth} messages that wait, and may hold {actor.options.mailbox_size}; "
             "send again when it has taken some in",
+            session_id=actor.id,
+        )
+
+
+def _check_media(actor: SessionActor, media: tuple[Media, ...]) -> None:
+    """Refuse media that are too large, or that there is no room for beside those that wait already."""
+    limits = actor.options.media_limits
+    check_size(media, limits)
+    waiting = sum(total_size(item.media) for item in actor.state.pending())
+    if waiting and waiting + total_size(media) > limits.session:
+        actor.host.mailbox_refused()
+        raise MailboxFull(
+            f"session {actor.id} holds {readable_size(waiting)} of attachments that wait, and may hold "
+            f"{readable_size(limits.session)}; send again when it has taken some in",
             session_id=actor.id,
         )
 

@@ -3,6 +3,7 @@
 import attrs
 import msgspec
 
+from exeunt.actors.media import Media
 from exeunt.actors.outcomes import Outcome
 from exeunt.actors.turn.live import TurnRecord
 
@@ -27,6 +28,8 @@ class ToolOutcome:
     outcome: Outcome
     content: str
     """The text of its result."""
+    media: tuple[Media, ...] = ()
+    """What its result brings beside the text."""
 
 
 @attrs.frozen

@@ -13,6 +13,7 @@ from exeunt.actors.errors import (
     SessionPassive,
 )
 from exeunt.actors.events import Event, SessionHandoff
+from exeunt.actors.media import Media, checked_media
 from exeunt.actors.outcomes import HANDOFF_ACTIONS, HANDOFF_TRIGGERS, HandoffAction, HandoffTrigger
 from exeunt.actors.session.history import History
 from exeunt.actors.session.pending import PendingRequest, pending_requests
@@ -98,6 +99,7 @@ class Session:
         prompt: str,
         mode: Mode = "enqueue",
         *,
+        attachments: Iterable[Media] = (),
         first: bool = False,
         note: Mapping[str, Any] | None = None,
     ) -> str:
@@ -105,24 +107,29 @@ class Session:
 
         `mode="enqueue"` waits for a turn of its own, first in first out. `mode="immediate"` joins the running turn
         before its next request; when none runs, it is the same. With *first* it goes before the messages that wait
-        already. *note* holds JSON values that are logged with the message and that nothing else depends on. An
-        accepted message ends exactly once: with the turn that takes it in, or with `message.dropped`.
+        already. *attachments* are pictures, documents and other data, which the model is shown beside the prompt, as
+        far as it can be. *note* holds JSON values that are logged with the message and that nothing else depends on.
+        An accepted message ends exactly once: with the turn that takes it in, or with `message.dropped`.
 
         A session that has left memory comes back first, and takes what is sent meanwhile in the order of the calls.
 
-        Raises `InvalidPrompt`, `MailboxFull`, `Overloaded`, `SessionClosed`, `SessionFailed`, `JournalError`, and
-        `SessionNotConfigured` when the message is accepted and nobody says with which model it is to be answered.
+        Raises `InvalidPrompt`, `InvalidMedia`, `MediaTooLarge`, `MailboxFull` (also when the attachments that wait are
+        too many bytes), `Overloaded`, `SessionClosed`, `SessionFailed`, `JournalError`, and `SessionNotConfigured`
+        when the message is accepted and nobody says with which model it is to be answered.
         Cancelled: the message is accepted or was never there.
         """
         actor = self._actor
         noted = checked_note(note)
         if actor.status in AWAY:
             check_message(prompt, mode)
-            act = partial(put_message, prompt=prompt, mode=mode, waiter=None, first=first, note=noted)
+            media = checked_media(attachments)
+            act = partial(
+                put_message, prompt=prompt, mode=mode, waiter=None, first=first, note=noted, attachments=media
+            )
             message_id = await actor.host.deliver(actor.id, act)
             actor = self._actor
         else:
-            message_id = put_message(actor, prompt, mode, None, first, noted)
+            message_id = put_message(actor, prompt, mode, None, first, noted, attachments)
         await until_safe(actor)
         return message_id
 
@@ -131,6 +138,7 @@ class Session:
         prompt: str,
         mode: Mode = "enqueue",
         *,
+        attachments: Iterable[Media] = (),
         first: bool = False,
         note: Mapping[str, Any] | None = None,
     ) -> str | None:
@@ -142,7 +150,7 @@ class Session:
         actor = self._actor
         if actor.status != "live" or (actor.options.durability != "relaxed" and actor.log.outlives_process):
             return None
-        return put_message(actor, prompt, mode, None, first, checked_note(note))
+        return put_message(actor, prompt, mode, None, first, checked_note(note), attachments)
 
     def pending_messages(self) -> tuple[Pending, ...]:
         """Return the accepted messages that no turn has taken in: those that steer first, then the queue, in order."""
@@ -166,6 +174,7 @@ class Session:
         *,
         mode: Mode = "enqueue",
         abort_on_cancel: bool = False,
+        attachments: Iterable[Media] = (),
         first: bool = False,
         note: Mapping[str, Any] | None = None,
     ) -> Reply:
@@ -185,13 +194,22 @@ class Session:
         caller = refuse_deadlock(actor, "send_and_wait")
         if actor.status in AWAY:
             check_message(prompt, mode)
+            media = checked_media(attachments)
             began = actor.host.clock.now()
-            act = partial(put_waiting, prompt=prompt, mode=mode, caller=caller, first=first, note=noted)
+            act = partial(
+                put_waiting,
+                prompt=prompt,
+                mode=mode,
+                caller=caller,
+                first=first,
+                note=noted,
+                attachments=media,
+            )
             waiter, message_id = await deliver_within(actor, act, seconds)
             if seconds is not None:
                 seconds = max(0.0, seconds - (actor.host.clock.now() - began))
         else:
-            waiter, message_id = put_waiting(actor, prompt, mode, caller, first, noted)
+            waiter, message_id = put_waiting(actor, prompt, mode, caller, first, noted, attachments)
         try:
             return await waiter.reply(message_id, seconds)
         except trio.Cancelled:

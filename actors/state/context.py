@@ -25,6 +25,7 @@ from exeunt.actors.events import (
     UserMessage,
 )
 from exeunt.actors.events.codec import SliceDecoder, encode_slices
+from exeunt.actors.media import Media
 from exeunt.actors.models import Message, ToolCall
 
 
@@ -154,6 +155,13 @@ def fold_user(context: Context, event: UserMessage) -> Context:
     if event.delivery == "seed" and context.length == 1 and isinstance(context.shared[0], ContextCleared):
         return Context(context.preamble, [event], 1, context.generation, None)
     return context.appended(event)
+
+
+def with_media(context: Context, media: tuple[Media, ...]) -> Context:
+    """Return the context with *media* in its last message: they were sent with it, and stand in another event."""
+    last = msgspec.structs.replace(context.shared[context.length - 1], media=media)
+    before = Context(context.preamble, context.shared, context.length - 1, context.generation, None)
+    return before.appended(last)
 
 
 def fold_assistant(context: Context, event: AssistantMessage) -> Context:

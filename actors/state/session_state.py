@@ -34,6 +34,7 @@ from exeunt.actors.events import (
     UserInputRequested,
     UserMessage,
 )
+from exeunt.actors.media import Media
 from exeunt.actors.state.context import (
     Context,
     fold_assistant,
@@ -43,6 +44,7 @@ from exeunt.actors.state.context import (
     fold_system,
     fold_truncated,
     fold_user,
+    with_media,
 )
 
 BEGINS_A_TURN = frozenset({"idle", "queued", "seed"})
@@ -60,6 +62,7 @@ class Pending(msgspec.Struct, frozen=True, gc=False):
     mode: str
     order: int
     """Position in the session's first-in-first-out order: the event's number."""
+    media: tuple[Media, ...] = ()
 
 
 class Asked(msgspec.Struct, frozen=True, gc=False):
@@ -183,7 +186,8 @@ def _system(state: SessionState, event: SystemMessage) -> None:
 
 
 def _accepted(state: SessionState, event: MessageAccepted) -> None:
-    item = Pending(event.message_id, event.prompt, event.mode, FRONT if event.first else event.seq)
+    order = FRONT if event.first else event.seq
+    item = Pending(event.message_id, event.prompt, event.mode, order, event.media)
     if event.steers:
         lane = state.steering = deque[Pending]() if state.steering is None else state.steering
     else:
@@ -194,25 +198,28 @@ def _accepted(state: SessionState, event: MessageAccepted) -> None:
         lane.append(item)
 
 
-def _leaves(state: SessionState, message_id: str) -> None:
-    if state.queue is not None and _take(state.queue, message_id):
+def _leaves(state: SessionState, message_id: str) -> Pending:
+    item = None
+    if state.queue is not None:
+        item = _take(state.queue, message_id)
         state.queue = state.queue or None
-    elif state.steering is not None and _take(state.steering, message_id):
+    if item is None and state.steering is not None:
+        item = _take(state.steering, message_id)
         state.steering = state.steering or None
-    else:
+    if item is None:
         raise ContextError(f"message {message_id} left the queue without having been in it")
+    return item
 
 
-def _take(lane: deque[Pending], message_id: str) -> bool:
-    """Remove a message, nearly always the first; say whether it was there."""
+def _take(lane: deque[Pending], message_id: str) -> Pending | None:
+    """Remove and return a message, nearly always the first; `None` where it was not there."""
     if lane[0].message_id == message_id:
-        lane.popleft()
-        return True
+        return lane.popleft()
     for item in lane:
         if item.message_id == message_id:
             lane.remove(item)
-            return True
-    return False
+            return item
+    return None
 
 
 def _dropped(state: SessionState, event: MessageDropped) -> None:
@@ -222,7 +229,9 @@ def _dropped(state: SessionState, event: MessageDropped) -> None:
 def _user(state: SessionState, event: UserMessage) -> None:
     context = fold_user(state.context, event)
     if event.message_id is not None:
-        _leaves(state, event.message_id)
+        media = _leaves(state, event.message_id).media
+        if media:
+            context = with_media(context, media)
     if event.delivery in BEGINS_A_TURN:
         state.turn_id = event.turn_id
         state.turn_steps = 0

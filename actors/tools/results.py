@@ -1,17 +1,18 @@
 """What a handler returns, as the result that the model sees."""
 
 import inspect
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
 
+from exeunt.actors.media import Media
 from exeunt.actors.outcomes import RESULT_TYPES, ToolResult
 from exeunt.actors.text import encodable
+from exeunt.actors.tools.binary_results import media_from
 from exeunt.actors.tools.pydantic_models import is_model
 
-# The fields of the Copilot SDK's result object, as the wire and as Python write them. Binary results
-# are here so that such an object is recognised; a text is all that a session passes on.
+# The fields of the Copilot SDK's result object, as the wire and as Python write them.
 _FIELDS = {
     "textResultForLlm": "text_result_for_llm",
     "resultType": "result_type",
@@ -27,14 +28,16 @@ def to_result(value: Any) -> ToolResult:
     """Turn what a handler returned into a `ToolResult`. Raises nothing.
 
     A text is taken as it is, `None` is an empty text, a `ToolResult` (or a mapping with the fields of the
-    Copilot SDK's) means what it says, and anything else becomes compact JSON. What cannot is a failure that
-    names the type: never a success with a text that nobody wrote.
+    Copilot SDK's) means what it says, `Media` alone or in a list with texts are shown, and anything else becomes
+    compact JSON. What cannot is a failure that names the type: never a success with a text that nobody wrote.
     """
     try:
         if type(value) is str:
             return ToolResult(encodable(value))
         if isinstance(value, ToolResult):
             return _encodable(value)
+        if _shows_media(value):
+            return _with_media(value)
         if _is_mapping(value) and _is_result_object(value):
             return _from_result_object(value)
         return ToolResult(_text(value))
@@ -47,6 +50,23 @@ def to_result(value: Any) -> ToolResult:
             "failure",
             encodable(f"{type(error).__name__}: {error}"),
         )
+
+
+def _shows_media(value: Any) -> bool:
+    """Whether it is `Media`, or a list of `Media` and texts."""
+    if type(value) is list or type(value) is tuple:
+        parts = cast("Sequence[Any]", value)
+        return any(isinstance(part, Media) for part in parts) and all(
+            isinstance(part, (Media, str)) for part in parts
+        )
+    return isinstance(value, Media)
+
+
+def _with_media(value: Any) -> ToolResult:
+    parts: Sequence[Any] = (value,) if isinstance(value, Media) else value
+    texts = [_text(part) for part in parts if isinstance(part, str)]
+    media = tuple(part for part in parts if isinstance(part, Media))
+    return ToolResult("\n".join(texts), media=media)
 
 
 def _is_mapping(value: Any) -> bool:
@@ -103,12 +123,14 @@ def _from_result_object(value: Mapping[Any, Any]) -> ToolResult:
     if result_type not in RESULT_TYPES:
         error = f"unknown result type {result_type!r:.80}"
         text, result_type = f"The tool's result has an {error}. Its text was: {text}", "failure"
+    media, told = media_from(fields.get("binary_results_for_llm"))
     return ToolResult(
-        encodable(text),
+        encodable("\n".join((text, *told)) if told else text),
         result_type,
         None if error is None else _text(error),
         cast("dict[str, Any]", telemetry) if isinstance(telemetry, dict) else None,
         None if log is None else _text(log),
+        media,
     )
 
 

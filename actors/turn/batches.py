@@ -32,8 +32,16 @@ def open_batch(
     """Log the answer and its calls, and let them go: all at once, but for sequential ones."""
     calls = _legal_calls(actor, answer.tool_calls)
     reasoning = encodable(answer.reasoning) if answer.reasoning else ""
-    blocks = answer.reasoning_blocks
-    actor.emit(AssistantMessage, content, turn.turn_id, message_id, calls, reasoning, blocks)
+    actor.emit(
+        AssistantMessage,
+        content,
+        turn.turn_id,
+        message_id,
+        calls,
+        reasoning,
+        answer.reasoning_blocks,
+        answer.citations,
+    )
     now = actor.host.clock.now()
     turn.batch = Batch([Call(actor, turn, call, index, now) for index, call in enumerate(calls)])
     turn.phase = "tools"
@@ -133,11 +141,12 @@ def record(actor: SessionActor, call: Call, end: CallEnd) -> None:
         call.modified_arguments,
         "\n\n".join(call.guidance) if call.guidance else None,
         end.session_log,
+        end.media,
     )
     batch = actor.batch
     assert batch is not None
     batch.open -= 1
-    batch.text = end.text
+    batch.text, batch.media = end.text, end.media
     if end.outcome is Outcome.SUCCESS:
         if call.terminal and (batch.terminal is None or call.index < batch.terminal.index):
             batch.terminal = call

@@ -87,4 +87,4 @@ def fail_waiting(actor: SessionActor, error: Exception) -> None:
 
 def _outcome(call: Call, batch: Batch) -> ToolOutcome:
     assert call.outcome is not None
-    return ToolOutcome(call.call.id, call.name, call.outcome, batch.text)
+    return ToolOutcome(call.call.id, call.name, call.outcome, batch.text, batch.media)

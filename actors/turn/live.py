@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from exeunt.actors.activities.activity import Activity
     from exeunt.actors.activities.tool_call import Call
     from exeunt.actors.callers import Caller
+    from exeunt.actors.media import Media
     from exeunt.actors.turn.actor import SessionActor
     from exeunt.actors.turn.host_calls import HostCall
 
@@ -88,6 +89,8 @@ class Batch:
     terminal_text: str = ""
     text: str = ""
     """The last result that was written."""
+    media: tuple[Media, ...] = ()
+    """What that brings beside its text."""
     host_call: HostCall | None = None
     """What the host asked for, where it is a call of the host."""
     abort_waiters: list[tuple[Waiter, int]] | None = None

@@ -21,6 +21,7 @@ from exeunt.actors.events import (
     UserMessage,
 )
 from exeunt.actors.hooks import NO_HOOKS, Hooks
+from exeunt.actors.media import Media
 from exeunt.actors.models import ModelError, ModelResponse, Usage
 from exeunt.actors.outcomes import TurnEndReason
 from exeunt.actors.state.session_state import Pending
@@ -43,10 +44,11 @@ def accept(
     waiter: Waiter | None,
     first: bool = False,
     note: dict[str, Any] | None = None,
+    media: tuple[Media, ...] = (),
 ) -> None:
     """Take a message in: it steers the running turn, or queues, or begins a turn."""
     steers = mode == "immediate" and actor.turn is not None
-    actor.emit(MessageAccepted, message_id, mode, prompt, steers, first, note)
+    actor.emit(MessageAccepted, message_id, mode, prompt, steers, first, note, media)
     if waiter is not None:
         actor.expect(message_id, waiter)
     delivery = "queued" if actor.active else "idle"
@@ -327,8 +329,16 @@ def _take_answer(actor: SessionActor, turn: Turn, activity: ModelCall, answer: M
         batches.open_batch(actor, turn, activity.message_id, content, answer)
         return
     reasoning = encodable(answer.reasoning) if answer.reasoning else ""
-    blocks = answer.reasoning_blocks
-    actor.emit(AssistantMessage, content, turn.turn_id, activity.message_id, (), reasoning, blocks)
+    actor.emit(
+        AssistantMessage,
+        content,
+        turn.turn_id,
+        activity.message_id,
+        (),
+        reasoning,
+        answer.reasoning_blocks,
+        answer.citations,
+    )
     end_step(actor, turn)
     endings.end_turn(actor, turn, TurnEndReason.COMPLETED)
 

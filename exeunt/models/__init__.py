@@ -12,7 +12,7 @@ from exeunt.actors.models import ModelClient
 
 __all__ = ["PROVIDER_TYPES", "WIRE_APIS", "model_from_provider", "model_names", "wire_api"]
 
-PROVIDER_TYPES = ("openai",)
+PROVIDER_TYPES = ("openai", "anthropic")
 """What `type` of a provider may be."""
 
 WIRE_APIS = ("completions", "responses")
@@ -37,6 +37,10 @@ def model_from_provider(model: str, provider: Mapping[str, Any]) -> ModelClient:
         from exeunt.models.openai.provider import openai_provider
 
         return openai_provider(model, provider)
+    if provider.get("type") == "anthropic":
+        from exeunt.models.anthropic.provider import anthropic_provider
+
+        return anthropic_provider(model, provider)
     raise _unknown_type(provider)
 
 
@@ -60,6 +64,10 @@ async def model_names(provider: Mapping[str, Any]) -> list[str]:
         from exeunt.models.openai.provider import openai_model_names
 
         return await openai_model_names(provider)
+    if provider.get("type") == "anthropic":
+        from exeunt.models.anthropic.provider import anthropic_model_names
+
+        return await anthropic_model_names(provider)
     raise _unknown_type(provider)
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import attrs
 
 from exeunt.actors.errors import ExeuntError
+from exeunt.actors.media import Media
 from exeunt.actors.models import Message, ModelClient, ModelRequest, Role, ToolCall
 
 Summarizer = Callable[[Sequence[Message], Any], Awaitable[str]]
@@ -33,6 +34,7 @@ class Said:
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    media: tuple[Media, ...] = ()
 
 
 def summary_by(
@@ -66,6 +68,7 @@ def transcript(conversation: Sequence[Message], longest: int = LONGEST_TRANSCRIP
             continue
         lines = [f"{message.role}: {message.content}"] if message.content or not message.tool_calls else []
         lines += [f"{message.role} calls {call.name}({call.arguments_json})" for call in message.tool_calls]
+        lines += [f"{message.role} shows {media}" for media in message.media]
         parts.extend(lines)
     text = "\n\n".join(parts)
     if len(text) <= longest:

@@ -11,11 +11,14 @@ from typing import Any
 from exeunt.models.door.jsontext import is_list
 from exeunt.testing.http_double import HttpReply
 
-DIRTY = pathlib.Path(__file__).parent / "dirty"
-CASES = sorted(DIRTY.glob("*.json"))
-"""Those of chat completions; those of other APIs are in folders of their own."""
+FOLDER = pathlib.Path(__file__).parent / "dirty"
 
-RESPONSES = sorted((DIRTY / "responses").glob("*.json"))
+CASES = sorted(FOLDER.glob("*.json"))
+"""Of chat completions APIs."""
+MESSAGES_CASES = sorted((FOLDER / "anthropic").glob("*.json"))
+"""Of Messages APIs."""
+RESPONSES_CASES = sorted((FOLDER / "responses").glob("*.json"))
+"""Of Responses APIs."""
 
 
 def read(path: pathlib.Path) -> dict[str, Any]:

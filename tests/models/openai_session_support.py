@@ -1,4 +1,4 @@
-"""A session whose model is an HTTP double behind the OpenAI door, and a strict look at what it sends."""
+"""A session whose model is an HTTP double behind a door, and a strict look at what it sends."""
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
@@ -11,10 +11,10 @@ from exeunt import Reply, RetryPolicy, Session, Tool, approve_all, tool
 from exeunt.actors.events import Event
 from exeunt.host import SessionHost
 from exeunt.models import model_from_provider
-from exeunt.models.openai import OpenAIModel
+from exeunt.models.door import HttpModel
 from exeunt.testing.checked_host import checked_host
 from exeunt.testing.http_double import HttpDouble
-from tests.models.strict_server import recovered, refusals
+from tests.models.dirty_api import CHAT, Api
 
 E = TypeVar("E", bound=Event)
 
@@ -30,7 +30,7 @@ class Watched:
 
     session: Session
     host: SessionHost
-    model: OpenAIModel
+    model: HttpModel
     events: list[Event]
     """All events since the session was made, those that are not logged too."""
     options: dict[str, Any]
@@ -57,16 +57,16 @@ def provider(double: HttpDouble, **settings: Any) -> dict[str, Any]:
 
 
 @asynccontextmanager
-async def talking_to(double: HttpDouble, **options: Any) -> AsyncGenerator[Watched]:
+async def talking_to(double: HttpDouble, *, api: Api = CHAT, **options: Any) -> AsyncGenerator[Watched]:
     """Open a session on the double in a checked host.
 
     What no reply is prepared for is answered with `RECOVERED`. At the end every request must have been one that
     a strict server takes, and no connection may be in use.
     """
-    double.otherwise = recovered
-    where = provider(double)
+    double.otherwise = api.recovered
+    where = provider(double, **api.provider)
     model = model_from_provider("m", where)
-    assert isinstance(model, OpenAIModel)
+    assert isinstance(model, HttpModel)
     made_with: dict[str, Any] = {
         "model": "m",
         "provider": where,
@@ -83,7 +83,7 @@ async def talking_to(double: HttpDouble, **options: Any) -> AsyncGenerator[Watch
         assert (statistics.in_flight, statistics.pool.in_use, statistics.pool.waiting) == (0, 0, 0)
     await model.aclose()
     for request in double.requests:
-        assert refusals(request.body) == []
+        assert api.refusals(request.body) == []
 
 
 @attrs.frozen

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from exeunt.actors.media import Media
 from exeunt.actors.models import ModelDelta, ModelRequest, ModelResponse, Role, ToolCall, ToolDefinition
 from exeunt.models.door.answers import STILL_AT_WORK
 from exeunt.models.openai import OpenAIModel
@@ -17,6 +18,7 @@ class Said(msgspec.Struct, frozen=True):
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    media: tuple[Media, ...] = ()
 
 
 def tool(name: str) -> ToolDefinition:

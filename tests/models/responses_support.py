@@ -7,6 +7,7 @@ import msgspec
 
 from exeunt.models.responses import ResponsesModel
 from exeunt.testing.http_double import HttpDouble, HttpReply, HttpRequest, event_stream
+from tests.models.strict_server import RECOVERED
 
 USAGE = {
     "input_tokens": 12,
@@ -15,8 +16,6 @@ USAGE = {
     "output_tokens_details": {"reasoning_tokens": 5},
     "total_tokens": 21,
 }
-
-RECOVERED = "Recovered."
 
 
 def message(text: str, item_id: str = "msg_1", **more: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from tests.models.strict_server import broken_texts, check_arguments, check_name
 
 _ROLES = ("system", "developer", "user", "assistant")
 _LONGEST_ID = 64
+_PARTS = ("input_text", "input_image", "input_file")
 
 
 def refusals(body: bytes) -> list[str]:
@@ -40,9 +41,11 @@ def _check_items(items: list[dict[str, Any]], say: Callable[[str], None]) -> Non
         kind = item.get("type")
         where = f"item {number} ({kind})"
         if kind == "message":
-            if item.get("role") not in _ROLES or not isinstance(item.get("content"), str):
+            if item.get("role") not in _ROLES or not _is_content(item.get("content")):
                 say(f"{where}: its role or its content is unknown")
-            if item["role"] == "assistant" and not item["content"].strip():
+            if item["role"] == "assistant" and not (
+                isinstance(item["content"], str) and item["content"].strip()
+            ):
                 say(f"{where}: an answer of nothing")
         elif kind == "function_call":
             calls.append(item["call_id"])
@@ -54,6 +57,8 @@ def _check_items(items: list[dict[str, Any]], say: Callable[[str], None]) -> Non
             answered.append(item["call_id"])
             if item["call_id"] not in calls:
                 say(f"{where}: a result of no call, {item['call_id']!r}")
+            if not _is_content(item.get("output")):
+                say(f"{where}: a result of no known shape")
         elif kind == "reasoning":
             if "status" in item or not is_list(item.get("summary")):
                 say(f"{where}: no legal reasoning: {item}")
@@ -69,3 +74,11 @@ def _check_items(items: list[dict[str, Any]], say: Callable[[str], None]) -> Non
         say(f"calls {calls} and results {answered}")
     if len(set(calls)) != len(calls):
         say(f"two calls have one id: {calls}")
+
+
+def _is_content(value: Any) -> bool:
+    if isinstance(value, str):
+        return True
+    return (
+        is_list(value) and bool(value) and all(is_dict(part) and part.get("type") in _PARTS for part in value)
+    )

@@ -13,6 +13,8 @@ from exeunt.testing.http_double import HttpReply, HttpRequest, event_stream
 from tests.models.openai_support import chunk, completion
 
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
+_IMAGE = re.compile(r"data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/]+={0,2}", re.ASCII)
+_DOCUMENT = re.compile(r"data:application/pdf;base64,[A-Za-z0-9+/]+={0,2}", re.ASCII)
 _TEXT_ROLES = ("system", "developer", "user")
 
 RECOVERED = "Recovered."
@@ -80,12 +82,31 @@ def _check_messages(messages: list[dict[str, Any]], say: Callable[[str], None]) 
         if role == "assistant":
             open_calls += _check_assistant(message, where, say)
             ids += open_calls
-        elif role not in _TEXT_ROLES or not isinstance(message.get("content"), str):
+        elif role not in _TEXT_ROLES or not _is_content(role, message.get("content")):
             say(f"{where}: its role or its content is unknown")
     if open_calls:
         say(f"at the end: the calls {open_calls} have no result")
     if len(set(map(str, ids))) != len(ids):
         say(f"two calls have one id: {ids}")
+
+
+def _is_content(role: str, content: Any) -> bool:
+    """A text, or of a user's message parts: at least one, and each of a kind that the API has."""
+    if isinstance(content, str):
+        return True
+    return role == "user" and is_list(content) and bool(content) and all(map(_is_part, content))
+
+
+def _is_part(part: Any) -> bool:
+    match part:
+        case {"type": "text", "text": str(text), **rest}:
+            return bool(text) and not rest
+        case {"type": "image_url", "image_url": {"url": str(url)}}:
+            return _IMAGE.fullmatch(url) is not None
+        case {"type": "file", "file": {"filename": str(name), "file_data": str(url)}}:
+            return bool(name) and _DOCUMENT.fullmatch(url) is not None
+        case _:
+            return False
 
 
 def _check_assistant(message: dict[str, Any], where: str, say: Callable[[str], None]) -> list[Any]:
@@ -132,7 +153,7 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(name)
 
 
-def _texts(value: Any) -> Iterable[str]:
+def texts_in(value: Any) -> Iterable[str]:
     """All texts in *value*, keys too. Not recursive: what is checked may be nested deeply."""
     todo = [value]
     while todo:
@@ -147,7 +168,7 @@ def _texts(value: Any) -> Iterable[str]:
 
 def broken_texts(value: Any) -> bool:
     """Whether any text in *value* holds half a surrogate pair."""
-    return any(map(_is_broken, _texts(value)))
+    return any(map(_is_broken, texts_in(value)))
 
 
 def _is_broken(text: str) -> bool:

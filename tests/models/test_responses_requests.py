@@ -9,12 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exeunt import Media, MediaSupport
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.events import AssistantMessage, Origin
 from exeunt.actors.models import ModelRequest, ReasoningBlocks, ToolCall, ToolDefinition
 from exeunt.models.responses import ResponsesModel
 from exeunt.models.responses.answers import ResponseReader
 from exeunt.models.responses.requests import RequestEncoder, legal_id
+from tests.actors.media_support import PAPER, PIXEL
 from tests.models.openai_support import HELLO, Said, tool
 from tests.models.responses_support import calling, message, response, thinking
 from tests.models.strict_responses import refusals
@@ -160,6 +162,43 @@ def test_lone_surrogates_are_replaced_wherever_they_stand() -> None:
     assert json.loads(body)["instructions"] == "x\ufffd"
 
 
+# --- Media ------------------------------------------------------------------------------------------------------
+
+
+def url(media: Media) -> str:
+    return f"data:{media.mime_type};base64,{media.base64}"
+
+
+def test_images_and_documents_are_parts_of_their_message() -> None:
+    assert sent(Said("user", "what is this?", media=(PIXEL, PAPER)))[0]["content"] == [
+        {"type": "input_text", "text": "what is this?"},
+        {"type": "input_text", "text": "pixel.png"},
+        {"type": "input_image", "image_url": url(PIXEL)},
+        {"type": "input_file", "filename": "paper.pdf", "file_data": url(PAPER)},
+    ]
+
+
+def test_the_result_of_a_tool_shows_its_image_itself() -> None:
+    call = Said("assistant", "", (ToolCall("a", "look", "{}"),))
+    messages = [Said("user", "U"), call, Said("tool", "R\ud83d", (), "a", media=(PIXEL,))]
+    body = encoder().encode(ModelRequest(messages), stream=False)
+    assert refusals(body) == []
+    assert json.loads(body)["input"][2]["output"] == [
+        {"type": "input_text", "text": "R\ufffd"},
+        {"type": "input_text", "text": "pixel.png"},
+        {"type": "input_image", "image_url": url(PIXEL)},
+    ]
+
+
+@pytest.mark.parametrize("how", ["the model", "the request"])
+def test_what_a_model_does_not_take_is_told_as_text(how: str) -> None:
+    none = MediaSupport(images=False)
+    request = ModelRequest([Said("user", "U", media=(PIXEL,))], media=none if how == "the request" else None)
+    body = encoder(media=none if how == "the model" else None).encode(request, stream=False)
+    (item,) = json.loads(body)["input"]
+    assert "the model takes no images" in item["content"]
+
+
 # --- Reasoning ---------------------------------------------------------------------------------------------------
 
 
@@ -235,6 +274,7 @@ class Kept(msgspec.Struct, frozen=True):
     tool_calls: tuple[ToolCall, ...]
     reasoning_blocks: ReasoningBlocks
     tool_call_id: str | None = None
+    media: tuple[Media, ...] = ()
 
 
 @given(CALLS, TEXTS, ITEMS)

@@ -20,8 +20,9 @@ from exeunt.actors.events import (
     ToolExecutionStart,
 )
 from exeunt.actors.models import ModelError
-from exeunt.testing.http_double import HttpDouble, open_http_double
-from tests.models.dirty_cases import CASES, packet, read, reply_of
+from exeunt.testing.http_double import open_http_double
+from tests.models.dirty_api import CHAT, MESSAGES, RESPONSES, Api
+from tests.models.dirty_cases import CASES, MESSAGES_CASES, RESPONSES_CASES, packet, read, reply_of
 from tests.models.openai_session_support import DEFAULTS, KEY, Toolbox, Watched, talking_to
 from tests.models.strict_server import RECOVERED
 
@@ -47,7 +48,9 @@ def check_text(watched: Watched, expected: dict[str, Any], said: str) -> None:
     assert not watched.seen(ModelCallFailure)
 
 
-def check_calls(watched: Watched, expected: dict[str, Any], box: Toolbox, double: HttpDouble) -> None:
+def check_calls(
+    watched: Watched, expected: dict[str, Any], box: Toolbox, results: list[tuple[str, str]]
+) -> None:
     wanted = [
         (call["name"], DEFAULTS.get(call["name"], {}) | call["arguments"]) for call in expected["tool_calls"]
     ]
@@ -63,14 +66,13 @@ def check_calls(watched: Watched, expected: dict[str, Any], box: Toolbox, double
     assert message.reasoning == expected.get("reasoning", message.reasoning)
     # Each result goes back under the id of its call, in call order.
     texts = {event.tool_call_id: event.content for event in done}
-    results = [each for each in double.requests[1].json["messages"] if each["role"] == "tool"]
-    assert [(each["tool_call_id"], each["content"]) for each in results] == [
-        (event.tool_call_id, texts[event.tool_call_id]) for event in started
-    ]
+    assert results == [(event.tool_call_id, texts[event.tool_call_id]) for event in started]
     assert not watched.seen(ModelCallFailure)
 
 
-def check_invalid(watched: Watched, expected: dict[str, Any], box: Toolbox, double: HttpDouble) -> None:
+def check_invalid(
+    watched: Watched, expected: dict[str, Any], box: Toolbox, results: list[tuple[str, str]]
+) -> None:
     assert box.calls == []
     done = watched.seen(ToolExecutionComplete)
     assert [event.tool_call_id for event in done] == [call["id"] for call in expected["invalid"]]
@@ -78,8 +80,7 @@ def check_invalid(watched: Watched, expected: dict[str, Any], box: Toolbox, doub
         assert event.tool_name.startswith(call["name"])
         # There is nothing to be said about the arguments of a tool that there is not.
         assert event.outcome is (Outcome.INVALID if event.tool_name in NAMES else Outcome.FAILURE)
-    results = [each for each in double.requests[1].json["messages"] if each["role"] == "tool"]
-    assert [each["content"] for each in results] == [event.content for event in done]
+    assert [content for _, content in results] == [event.content for event in done]
     assert all(event.content.strip() for event in done)
 
 
@@ -103,14 +104,23 @@ def check_failed(watched: Watched, case: dict[str, Any], caught: TurnFailed) -> 
     assert not watched.seen(AssistantTurnRetry)
 
 
-@pytest.mark.parametrize("case", [read(path) for path in CASES], ids=[path.stem for path in CASES])
-async def test_a_session_does_what_is_right_with_a_dirty_answer_and_goes_on(case: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("api", "case"),
+    [
+        pytest.param(api, read(path), id=path.stem)
+        for api, paths in ((CHAT, CASES), (MESSAGES, MESSAGES_CASES), (RESPONSES, RESPONSES_CASES))
+        for path in paths
+    ],
+)
+async def test_a_session_does_what_is_right_with_a_dirty_answer_and_goes_on(
+    api: Api, case: dict[str, Any]
+) -> None:
     expected = case["expected"]
     outcome = expected["outcome"]
     box = Toolbox()
     async with (
         open_http_double(reply_of(case, faster=FASTER)) as double,
-        talking_to(double, tools=box.tools(), streaming=case["stream"]) as watched,
+        talking_to(double, api=api, tools=box.tools(), streaming=case["stream"]) as watched,
     ):
         if outcome == "error" and not expected["error"]["retry"]:
             with pytest.raises(TurnFailed) as caught:
@@ -127,9 +137,9 @@ async def test_a_session_does_what_is_right_with_a_dirty_answer_and_goes_on(case
                 assert reply.content == RECOVERED
                 assert len(double.requests) == 2
             if outcome == "tool_calls":
-                check_calls(watched, expected, box, double)
+                check_calls(watched, expected, box, api.results(double.requests[1].json))
             elif outcome == "invalid_call":
-                check_invalid(watched, expected, box, double)
+                check_invalid(watched, expected, box, api.results(double.requests[1].json))
             elif outcome == "error":
                 check_retried(watched, case)
         if outcome == "error":

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 
-from exeunt import ContextError, ToolCall
+from exeunt import ContextError, Media, ToolCall
 from exeunt.actors.events import (
     AssistantMessage,
     AssistantTurnEnd,
@@ -41,6 +41,8 @@ class History(LogWriter):
         self.host_call: str | None = None
         self.clears_in_a_row = 0
         self.generation = 0
+        self.media: dict[str, tuple[Media, ...]] = {}
+        """What was attached, by message."""
 
     def emit(self, event: type[Event], *payload: Any, **named: Any) -> None:
         self.write(self.make(event, *payload, **named))
@@ -52,7 +54,10 @@ class History(LogWriter):
         message = self.new_id("message")
         steers = self.turn is not None and number % 2 == 1
         (self.steering if steers else self.queue).append(message)
-        self.emit(MessageAccepted, message, "immediate" if steers else "enqueue", message, steers)
+        media = (Media("image/png", message.encode()),) if number > 1 else ()
+        self.media[message] = media
+        mode = "immediate" if steers else "enqueue"
+        self.emit(MessageAccepted, message, mode, message, steers, False, None, media)
 
     def drop(self, number: int) -> None:
         waiting = [*self.queue, *self.steering]
@@ -142,6 +147,11 @@ class History(LogWriter):
         )
         assert state.clears_in_a_row == self.clears_in_a_row
         assert state.context.generation == self.generation
+        for item in state.pending():
+            assert item.media == self.media[item.message_id]
+        for message in state.context.visible():
+            if message.role == "user":
+                assert message.media == self.media.get(message.content, ())
         if self.open:
             with pytest.raises(ContextError):
                 state.context.request()

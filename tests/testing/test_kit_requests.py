@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exeunt.actors.errors import InvariantViolation
+from exeunt.actors.media import Media
 from exeunt.actors.models import Message, ModelRequest, Role, ToolCall
 from exeunt.testing import check_request, describe_messages
 
@@ -17,6 +18,7 @@ class Text(msgspec.Struct, frozen=True):
     content: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    media: tuple[Media, ...] = ()
 
 
 def calls(*ids: str) -> Text:

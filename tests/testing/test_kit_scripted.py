@@ -8,6 +8,7 @@ import trio
 from trio.testing import MockClock
 
 from exeunt.actors.errors import InvalidConfiguration, InvariantViolation, ScriptExhausted
+from exeunt.actors.media import Media
 from exeunt.actors.models import (
     ModelClient,
     ModelDelta,
@@ -38,6 +39,7 @@ class Text(msgspec.Struct, frozen=True):
     content: str
     tool_calls: tuple[ToolCall, ...] = ()
     tool_call_id: str | None = None
+    media: tuple[Media, ...] = ()
 
 
 def asked(text: str = "hello", *, session_id: str = "s") -> ModelRequest:

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import exeunt.actors.session as trio_api
 from exeunt.actors.events import Event
+from exeunt.actors.media import Media
 from exeunt.actors.outcomes import HandoffAction, HandoffTrigger
 from exeunt.actors.session import AbortReceipt, PendingRequest, Reply, SessionStatistics, ToolOutcome
 from exeunt.actors.session.session import DEFAULT_BUFFER, Mode
@@ -62,10 +63,13 @@ class Session:
         prompt: str,
         mode: Mode = "enqueue",
         *,
+        attachments: Iterable[Media] = (),
         first: bool = False,
         note: Mapping[str, Any] | None = None,
     ) -> str:
-        return call(self._runtime, self._trio.send, prompt, mode, first=first, note=note)
+        return call(
+            self._runtime, self._trio.send, prompt, mode, attachments=attachments, first=first, note=note
+        )
 
     @like(trio_api.Session.send_now)
     def send_now(
@@ -73,10 +77,13 @@ class Session:
         prompt: str,
         mode: Mode = "enqueue",
         *,
+        attachments: Iterable[Media] = (),
         first: bool = False,
         note: Mapping[str, Any] | None = None,
     ) -> str | None:
-        return at_once(self._runtime, self._trio.send_now, prompt, mode, first=first, note=note)
+        return at_once(
+            self._runtime, self._trio.send_now, prompt, mode, attachments=attachments, first=first, note=note
+        )
 
     @like(trio_api.Session.pending_messages)
     def pending_messages(self) -> tuple[Pending, ...]:
@@ -94,10 +101,19 @@ class Session:
         *,
         mode: Mode = "enqueue",
         abort_on_cancel: bool = False,
+        attachments: Iterable[Media] = (),
         first: bool = False,
         note: Mapping[str, Any] | None = None,
     ) -> Reply:
-        ask = partial(self._trio.send_and_wait, prompt, timeout, mode=mode, first=first, note=note)
+        ask = partial(
+            self._trio.send_and_wait,
+            prompt,
+            timeout,
+            mode=mode,
+            attachments=attachments,
+            first=first,
+            note=note,
+        )
         return call(self._runtime, ask, abort_on_cancel=abort_on_cancel)
 
     @like(trio_api.Session.abort)

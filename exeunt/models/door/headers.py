@@ -37,16 +37,16 @@ def with_headers(headers: WireHeaders, further: Iterable[tuple[str, str]]) -> Wi
     return [*headers, *(pair for pair in pairs if pair[0] not in known)]
 
 
-def checked_key(api_key: str) -> str:
+def checked_key(api_key: str, what: str = "api_key") -> str:
     """Return *api_key*. Raises `InvalidConfiguration`, without quoting it, for what cannot be a key."""
     if not isinstance(api_key, str) or not api_key.strip() or not api_key.isascii():
-        raise InvalidConfiguration("api_key must be an ASCII text that is not blank, or None")
+        raise InvalidConfiguration(f"{what} must be an ASCII text that is not blank, or None")
     return api_key
 
 
-def bearer(api_key: str | None) -> dict[str, str]:
-    """Return the header that carries *api_key* as a bearer token; none without one."""
-    return {} if api_key is None else {"authorization": f"Bearer {checked_key(api_key)}"}
+def bearer(api_key: str | None, what: str = "api_key") -> dict[str, str]:
+    """Return the header that carries *api_key*, named *what*, as a bearer token; none without one."""
+    return {} if api_key is None else {"authorization": f"Bearer {checked_key(api_key, what)}"}
 
 
 def wire_headers(own: Mapping[str, str], extra: Mapping[str, str]) -> tuple[WireHeaders, WireHeaders]:

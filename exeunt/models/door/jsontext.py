@@ -13,6 +13,7 @@ from exeunt.actors.text import REPLACEMENT
 _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u([0-9a-fA-F]{4})|.)", re.DOTALL
 )
+_CONTROL = re.compile(r"[\x00-\x1f]")
 _MAYBE_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
@@ -58,6 +59,21 @@ def is_object(text: str) -> bool:
         return isinstance(msgspec.json.decode(text), dict)
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
         return False
+
+
+def with_escaped_controls(text: str) -> str:
+    """Return the JSON of an object with the raw control characters in its strings escaped; any other text as it is."""
+    if not _CONTROL.search(text) or is_object(text):
+        return text
+    try:
+        value: Any = json.loads(text, strict=False, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return text
+    return dumps(value) if is_dict(value) else text
+
+
+def _refuse(name: str) -> None:
+    raise ValueError(name)
 
 
 def without_lone_surrogates(text: str) -> str:

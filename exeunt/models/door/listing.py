@@ -16,12 +16,18 @@ MOST_BYTES = 4 * 1024 * 1024
 """The longest lists have some hundred models, of 1 KiB each."""
 
 
-async def listed_models(http: HttpClient, base_url: str, path: str, headers: WireHeaders) -> list[str]:
+async def listed_models(
+    http: HttpClient, base_url: str, path: str, headers: WireHeaders, *, query: str = ""
+) -> list[str]:
     """Ask for the list at *path* below *base_url*; return the ids under `data`, in the order of the provider.
+
+    *query* joins what the base URL has of it.
 
     Raises `InvalidConfiguration`, `ModelError`.
     """
     _, target = parse_endpoint(base_url, path)
+    if query:
+        target += f"{'&' if '?' in target else '?'}{query}"
     deadline = trio.current_time() + SECONDS
     with await http.get(target.encode("ascii"), headers, deadline=deadline, max_bytes=MOST_BYTES) as response:
         body = await response.read(deadline=deadline)

@@ -4,7 +4,7 @@ import contextlib
 import os
 import ssl
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
 
 import attrs
 import trio
@@ -71,13 +71,13 @@ class HttpModel(ABC):
         base_url: str,
         path: str,
         headers: tuple[WireHeaders, WireHeaders],
-        secret: str | None,
+        secrets: Collection[str | None],
         connecting: Connecting,
     ) -> None:
         """Describe the model; nothing is connected yet. Raises `InvalidConfiguration`.
 
         *path* comes after *base_url*. *headers* are those of a plain and of a streaming request, as
-        `wire_headers` makes them. *secret* is kept out of the messages of errors.
+        `wire_headers` makes them. *secrets* are kept out of the messages of errors.
         """
         origin, target = parse_endpoint(base_url, path)
         most = connecting.max_response_bytes
@@ -101,7 +101,7 @@ class HttpModel(ABC):
         """The HTTP client; give it to another model of the same *base_url* to share connections."""
         self._headers = headers
         self._target = target.encode("ascii")
-        self._secret = secret
+        self._secrets = [secret for secret in secrets if secret]
         self._max_bytes = most
         self._calls = 0
         self._in_flight = 0
@@ -185,7 +185,7 @@ class HttpModel(ABC):
 
     @contextlib.contextmanager
     def _call(self) -> Iterator[None]:
-        """Count one call, and keep the secret out of what it raises."""
+        """Count one call, and keep the secrets out of what it raises."""
         self._calls += 1
         self._in_flight += 1
         try:
@@ -225,8 +225,9 @@ class HttpModel(ABC):
 
     def _censor(self, error: ModelError) -> None:
         # Some servers quote the key that they refuse.
-        if self._secret and error.args and self._secret in str(error.args[0]):
-            error.args = (str(error.args[0]).replace(self._secret, "***"), *error.args[1:])
+        for secret in self._secrets:
+            if error.args and secret in str(error.args[0]):
+                error.args = (str(error.args[0]).replace(secret, "***"), *error.args[1:])
 
 
 async def _error_body(response: Response) -> bytes:

@@ -5,9 +5,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
+import msgspec
 import trio
 
 from exeunt.actors.errors import InvalidConfiguration
+from exeunt.actors.models import MediaSupport
 from exeunt.models.door.model import HttpModel
 from exeunt.models.http import HttpClient, Timeouts
 
@@ -60,6 +62,18 @@ def given_of(provider: Mapping[str, Any], kinds: Kinds) -> dict[str, Any]:
     return given
 
 
+def media_support(fields: Mapping[str, Any]) -> MediaSupport:
+    """Return what the configuration of a provider says of media. Raises `InvalidConfiguration`."""
+    known = MediaSupport.__struct_fields__
+    unknown = sorted(str(key) for key in fields if key not in known)
+    if unknown:
+        raise InvalidConfiguration(f"provider has media with {', '.join(unknown)}: use {', '.join(known)}")
+    try:
+        return msgspec.convert(dict(fields), MediaSupport)
+    except msgspec.ValidationError as error:
+        raise InvalidConfiguration(f"provider has media that cannot be: {error}") from error
+
+
 def shared_model(make: Callable[..., M], model: str, given: Mapping[str, Any], *, base_url: str) -> M:
     """Return the client that *make* makes of *model* and of what *given* says, or the one that it made for the same.
 
@@ -67,23 +81,28 @@ def shared_model(make: Callable[..., M], model: str, given: Mapping[str, Any], *
     run, equal ones are one object as long as somebody holds it; outside of one, each is new.
     Raises `InvalidConfiguration`.
     """
-    connections = {key: given.get(key) for key in CONNECTION_KINDS}
+    connections = {key: given.get(key) for key in (*CONNECTION_KINDS, "auth_token")}
     connections["base_url"] = given.get("base_url", base_url)
     whole = _key({**given, **connections, "model": model, "door": make.__qualname__})
+    settings = dict(given)
+    if "media" in settings:
+        settings["media"] = media_support(settings["media"])
     try:
         shared = shared_by_run.get()
     except LookupError:
         shared = _Shared()
         shared_by_run.set(shared)
     except RuntimeError:
-        return make(model, **given, timeouts=_TIMEOUTS)
+        return make(model, **settings, timeouts=_TIMEOUTS)
     found = shared.models.get(whole)
     if found is not None and not found.http.is_closed:
         # Found under the name of its door, so it is of the door.
         return found  # type: ignore[return-value]
     part = _key(connections)
     http = shared.clients.get(part)
-    client = make(model, **given, timeouts=_TIMEOUTS, http=None if http is None or http.is_closed else http)
+    client = make(
+        model, **settings, timeouts=_TIMEOUTS, http=None if http is None or http.is_closed else http
+    )
     shared.clients[part] = client.http
     shared.models[whole] = client
     return client

@@ -13,7 +13,14 @@ import httpx2
 import openai
 import trio
 
-from exeunt.actors.models import ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse
+from exeunt.actors.models import (
+    MediaSupport,
+    ModelDelta,
+    ModelError,
+    ModelErrorKind,
+    ModelRequest,
+    ModelResponse,
+)
 from exeunt.models.door.answers import STILL_AT_WORK, AnswerReader
 from exeunt.models.door.failures import failure
 from exeunt.models.http import Timeouts
@@ -47,12 +54,13 @@ class OpenAIClientModel:
         options: Mapping[str, Any] | None = None,
         developer_role: Literal["system", "developer"] = "system",
         stream_usage: bool = True,
+        media: MediaSupport | None = None,
         timeouts: Timeouts | None = None,
     ) -> None:
         """See `OpenAIModel` for the options. Raises `InvalidConfiguration`."""
         self._client = client
         self._encoder = RequestEncoder(
-            model, options or {}, developer_role=developer_role, stream_usage=stream_usage
+            model, options or {}, developer_role=developer_role, stream_usage=stream_usage, media=media
         )
         self._timeouts = timeouts or Timeouts()
         self.model = model

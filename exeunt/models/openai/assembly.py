@@ -18,7 +18,9 @@ from exeunt.actors.models import (
     Usage,
 )
 from exeunt.actors.text import encodable
+from exeunt.models.door.calls import known_name
 from exeunt.models.door.jsontext import dumps, is_dict, is_list, is_object, loads, without_lone_surrogates
+from exeunt.models.door.verdict import judged
 
 _FINISH: Mapping[str, FinishReason] = {
     "tool_calls": "tool_calls",
@@ -29,9 +31,6 @@ _FINISH: Mapping[str, FinishReason] = {
     "content_filter": "content_filter",
     "safety": "content_filter",
 }
-
-# A prefix that models copy from the way in which some of them are shown their tools.
-_NAMESPACE = "functions."
 
 
 class _Slot:
@@ -116,34 +115,18 @@ class Assembly:
         Raises `ModelError` where the answer is of no use.
         """
         finish = self._finish.lower()
-        reason = _FINISH.get(finish, "stop")
-        calls = self._results()
-        text = encodable("".join(self._text) + self._held)
         if finish == "error":
             raise ModelError(ModelErrorKind.SERVER_ERROR, "the provider broke the answer off", retry=True)
-        if reason == "content_filter":
-            raise ModelError(
-                ModelErrorKind.CONTENT_FILTERED, "the provider's content filter ended the answer"
-            )
-        # A call whose arguments have not begun is one without any, or one that was cut off right there.
+        text = encodable("".join(self._text) + self._held)
+        answer = ModelResponse(
+            text,
+            tuple(self._results()),
+            _FINISH.get(finish, "stop"),
+            self._usage,
+            encodable("".join(self._reasoning)),
+        )
         begun = all(slot.has_arguments() for slot in self._slots if not slot.is_ghost())
-        whole = begun and all(is_object(call.arguments_json) for call in calls)
-        if reason == "length" and (not whole or not (calls or text.strip())):
-            raise ModelError(
-                ModelErrorKind.OUTPUT_LIMIT,
-                "the answer was cut off by the output limit: raise it, or ask for less",
-            )
-        if not finish and not complete and not (calls and whole):
-            raise ModelError(
-                ModelErrorKind.TRUNCATED_STREAM, "the stream ended before the answer did", retry=True
-            )
-        if not calls and not text.strip():
-            raise ModelError(
-                ModelErrorKind.EMPTY_ANSWER, "the answer has neither text nor tool calls", retry=True
-            )
-        if reason == "tool_calls" and not calls:
-            reason = "stop"
-        return ModelResponse(text, tuple(calls), reason, self._usage, encodable("".join(self._reasoning)))
+        return judged(answer, begun=begun, finished=bool(finish) or complete)
 
     # --- Text ---
 
@@ -244,19 +227,13 @@ class Assembly:
         for slot in self._slots:
             if slot.is_ghost():
                 continue
-            call = ToolCall(encodable(slot.id), self._tool_name(slot.name), slot.arguments())
+            call = ToolCall(encodable(slot.id), known_name(slot.name, self._tools), slot.arguments())
             # The same id, name and arguments again: one call that was sent at two indexes.
             if call.id and call in seen:
                 continue
             seen.add(call)
             calls.append(call)
         return calls
-
-    def _tool_name(self, name: str) -> str:
-        for candidate in (name, name.strip(), name.strip().removeprefix(_NAMESPACE)):
-            if candidate in self._tools:
-                return candidate
-        return encodable(name)
 
 
 def _split_content(content: Any) -> tuple[str, str]:

@@ -4,7 +4,7 @@ import ssl
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from exeunt.actors.models import ModelRequest
+from exeunt.actors.models import MediaSupport, ModelRequest
 from exeunt.models.door.answers import AnswerReader
 from exeunt.models.door.headers import bearer, wire_headers
 from exeunt.models.door.model import MAX_RESPONSE_BYTES, Connecting, HttpModel, ModelStatistics
@@ -38,6 +38,7 @@ class OpenAIModel(HttpModel):
         options: Mapping[str, Any] | None = None,
         developer_role: Literal["system", "developer"] = "system",
         stream_usage: bool = True,
+        media: MediaSupport | None = None,
         timeouts: Timeouts | None = None,
         limits: PoolLimits | None = None,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
@@ -51,18 +52,19 @@ class OpenAIModel(HttpModel):
         `HTTP_PROXY`, `ALL_PROXY` and `NO_PROXY`. *options* are further fields of each request, such as
         `{"temperature": 0}`. *developer_role* is the role of developer messages on the wire: all servers know
         `system`. *stream_usage* asks for the tokens of streamed answers; some servers refuse the question.
+        *media* says what the model takes beside text, by default images and PDF documents; the rest is told as text.
         *max_response_bytes* bounds a decoded answer. *http* is a client of another model to share connections
         with; it brings its own proxy, TLS, time-outs and limits.
         """
         self._encoder = RequestEncoder(
-            model, options or {}, developer_role=developer_role, stream_usage=stream_usage
+            model, options or {}, developer_role=developer_role, stream_usage=stream_usage, media=media
         )
         super().__init__(
             model,
             base_url=base_url,
             path="/chat/completions",
             headers=wire_headers(bearer(api_key), headers or {}),
-            secret=api_key,
+            secrets=(api_key,),
             connecting=Connecting(
                 proxy=proxy,
                 trust_env=trust_env,

@@ -15,6 +15,7 @@ _KINDS: Kinds = {
     "options": Mapping,
     "developer_role": str,
     "stream_usage": bool,
+    "media": Mapping,
 }
 
 
@@ -22,9 +23,10 @@ def openai_provider(model: str, provider: Mapping[str, Any]) -> OpenAIModel:
     """Return the client of *model* at *provider*.
 
     Keys of *provider*: `type` (`"openai"`), `wire_api` (`"completions"`), `base_url`, `api_key`, `headers`, `proxy`,
-    `trust_env`, `options`, `developer_role`, `stream_usage`, as for `OpenAIModel`; a missing one, or `None`, is the
-    default. Clients of the same `base_url`, `api_key`, `headers` and `proxy` share their connections, inside of one
-    trio run. How long an answer may take is up to the session's `Waits`. Raises `InvalidConfiguration`.
+    `trust_env`, `options`, `developer_role`, `stream_usage`, as for `OpenAIModel`, and `media`, the fields of a
+    `MediaSupport` (such as `{"images": False}`); a missing one, or `None`, is the default. Clients of the same
+    `base_url`, `api_key`, `headers` and `proxy` share their connections, inside of one trio run. How long an answer
+    may take is up to the session's `Waits`. Raises `InvalidConfiguration`.
     """
     given = given_of(provider, _KINDS)
     given.pop("wire_api", None)

@@ -5,22 +5,17 @@ to save about one microsecond a message.
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
 from exeunt.actors.errors import InvalidConfiguration
-from exeunt.actors.models import Message, ModelRequest, ToolCall, ToolDefinition
+from exeunt.actors.models import MediaSupport, Message, ModelRequest, ToolCall, ToolDefinition
 from exeunt.actors.text import encodable
-from exeunt.models.door.jsontext import is_object, without_lone_surrogates
-
-_LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
-_ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]", re.ASCII)
-
-# Servers refuse an assistant message without content and calls, and some one of white space only.
-EMPTY_ANSWER_TEXT = "(empty)"
+from exeunt.models.door.calls import EMPTY_TEXT, legal_arguments, legal_name
+from exeunt.models.media import IMAGES_AND_PDFS, fitted, tool_names
+from exeunt.models.openai.parts import Parts, parts_of, results_of
 
 _RESERVED = frozenset({"messages", "model", "stream", "stream_options", "tools", "n"})
 
@@ -53,14 +48,14 @@ class _Result(msgspec.Struct, gc=False):
     content: str
 
 
-_Wire = _Text | _Calls | _Result
+_Wire = _Text | _Calls | _Result | Parts
 _encode = msgspec.json.Encoder().encode
 
 
 class RequestEncoder:
     """Makes the bodies of the requests for one model."""
 
-    __slots__ = ("_developer_role", "_head", "_stream_tail", "_tail")
+    __slots__ = ("_developer_role", "_head", "_media", "_stream_tail", "_tail")
 
     def __init__(
         self,
@@ -69,8 +64,11 @@ class RequestEncoder:
         *,
         developer_role: Literal["system", "developer"],
         stream_usage: bool,
+        media: MediaSupport | None = None,
     ) -> None:
         """*options* are further fields of the body. Raises `InvalidConfiguration`."""
+        if not isinstance(media, MediaSupport | None):
+            raise InvalidConfiguration(f"media says what the model takes: a MediaSupport, not {media!r:.80}")
         if not isinstance(model, str) or not model.strip():
             raise InvalidConfiguration(f"model must be a name, not {model!r}")
         for name in options:
@@ -85,17 +83,21 @@ class RequestEncoder:
         self._tail = b"}"
         self._stream_tail = b',"stream":true' + usage + b"}"
         self._developer_role = developer_role
+        self._media = media or IMAGES_AND_PDFS
 
     def encode(self, request: ModelRequest, *, stream: bool) -> bytes:
         """Return the body for *request*. Never raises for what a model or a user wrote."""
-        parts = [self._head, self._messages(request.messages)]
+        messages = fitted(request.messages, request.media or self._media)
+        parts = [self._head, self._messages(messages, with_media=messages is not request.messages)]
         if request.tools:
             parts += (b',"tools":', _tools(request.tools))
         parts.append(self._stream_tail if stream else self._tail)
         return b"".join(parts)
 
-    def _messages(self, messages: Sequence[Message]) -> bytes:
+    def _messages(self, messages: Sequence[Message], *, with_media: bool) -> bytes:
         wire = [self._wire(message) for message in messages]
+        if with_media:
+            wire = _with_results_media(messages, wire)
         try:
             return _encode(wire)
         except UnicodeEncodeError:
@@ -113,23 +115,27 @@ class RequestEncoder:
             calls = message.tool_calls
             if calls:
                 return _Calls(role, None if blank else content, [_call(call) for call in calls])
-            return _Text(role, EMPTY_ANSWER_TEXT if blank else content)
+            return _Text(role, EMPTY_TEXT if blank else content)
+        if message.media:
+            return parts_of(message)
         return _Text(self._developer_role if role == "developer" else role, message.content)
 
 
-def legal_name(name: str) -> str:
-    """Return *name* as strict servers take it. A name that a model made up must not spoil the history."""
-    if _LEGAL_NAME.fullmatch(name):
-        return name
-    return _ILLEGAL.sub("_", name)[:64] or "unknown_tool"
-
-
-def legal_arguments(text: str) -> str:
-    """Return *text* if it is the JSON of an object, else `{}`: what was wrong with it stands in the result."""
-    if is_object(text):
-        return text
-    mended = without_lone_surrogates(encodable(text))
-    return mended if is_object(mended) else "{}"
+def _with_results_media(messages: Sequence[Message], wire: Sequence[_Wire]) -> list[_Wire]:
+    """Put what the results of each batch show behind the last of them."""
+    names = tool_names(messages)
+    result: list[_Wire] = []
+    showing: list[Message] = []
+    for message, on_wire in zip(messages, wire, strict=True):
+        if message.role != "tool" and showing:
+            result.append(results_of(showing, names))
+            showing = []
+        result.append(on_wire)
+        if message.role == "tool" and message.media:
+            showing.append(message)
+    if showing:
+        result.append(results_of(showing, names))
+    return result
 
 
 def _call(call: ToolCall) -> _Call:
@@ -162,6 +168,11 @@ def _make_encodable(message: _Wire) -> None:
             message.content = encodable(message.content)
         for call in message.tool_calls:
             call.id = encodable(call.id)
+        return
+    if isinstance(message, Parts):
+        for part in message.content:
+            if "text" in part:
+                part["text"] = encodable(part["text"])
         return
     message.content = encodable(message.content)
     if isinstance(message, _Result):

@@ -3,9 +3,10 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from exeunt.actors.models import ModelDelta, ModelError, ModelErrorKind, ModelResponse, Usage
+from exeunt.actors.models import FinishReason, ModelDelta, ModelError, ModelErrorKind, ModelResponse, Usage
 from exeunt.models.door.answers import AnswerReader, malformed
 from exeunt.models.door.jsontext import is_dict
+from exeunt.models.door.verdict import judged
 from exeunt.models.http.sse import MAX_EVENT_BYTES
 from exeunt.models.responses.assembly import Assembly, Kind
 from exeunt.models.responses.failures import failed
@@ -116,24 +117,13 @@ class ResponseReader(AnswerReader):
             raise failed(end.get("error") or {"message": f"the response ended as {status}"})
         if status in ("in_progress", "queued"):
             raise malformed(f"the answer is a response that is still {status}", retry=True)
-        if reason == "content_filter":
-            raise ModelError(
-                ModelErrorKind.CONTENT_FILTERED, "the provider's content filter ended the answer"
-            )
         if not assembly.has_text and isinstance(end.get("output_text"), str):
             assembly.add_text({"text": end["output_text"]})
-        answer = assembly.response("length" if status == "incomplete" else "stop", self._keeper)
-        nothing = not answer.tool_calls and not answer.content.strip()
-        if status == "incomplete" and (nothing or not assembly.calls_are_whole):
-            raise ModelError(
-                ModelErrorKind.OUTPUT_LIMIT,
-                "the answer was cut off by the output limit: raise it, or ask for less",
-            )
-        if nothing:
-            raise ModelError(
-                ModelErrorKind.EMPTY_ANSWER, "the answer has neither text nor tool calls", retry=True
-            )
-        return answer
+        finish: FinishReason = "length" if status == "incomplete" else "stop"
+        if reason == "content_filter":
+            finish = "content_filter"
+        answer = assembly.response(finish, self._keeper)
+        return judged(answer, begun=assembly.calls_are_whole, finished=True)
 
 
 def _usage(usage: Any) -> Usage | None:

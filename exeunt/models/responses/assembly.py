@@ -8,8 +8,9 @@ telling replaces an earlier one, and what only one of them told counts too: noth
 from collections.abc import Collection, Mapping
 from typing import Any, Literal
 
-from exeunt.actors.models import ModelDelta, ModelResponse, ReasoningBlocks, ToolCall, Usage
+from exeunt.actors.models import FinishReason, ModelDelta, ModelResponse, ReasoningBlocks, ToolCall, Usage
 from exeunt.actors.text import encodable
+from exeunt.models.door.calls import known_name
 from exeunt.models.door.jsontext import dumps, is_dict, is_list, is_object, without_lone_surrogates
 from exeunt.models.responses.kept import SEPARATOR, keepable, kept_blocks
 
@@ -19,9 +20,6 @@ _KINDS: Mapping[str, Kind] = {
     "function_call": "function_call",
     "reasoning": "reasoning",
 }
-
-# A prefix that models copy from the way in which some of them are shown their tools.
-_NAMESPACE = "functions."
 
 
 class Slot:
@@ -177,7 +175,7 @@ class Assembly:
             for slot in calls
         )
 
-    def response(self, finish_reason: Literal["stop", "length"], keeper: str) -> ModelResponse:
+    def response(self, finish_reason: FinishReason, keeper: str) -> ModelResponse:
         """Return what there is, whole or not."""
         slots = self._order + [slot for slot in self._slots if slot not in self._order]
         texts: list[str] = []
@@ -217,13 +215,7 @@ class Assembly:
     def _call(self, slot: Slot) -> ToolCall:
         text = slot.text
         arguments = without_lone_surrogates(encodable(text)) if text.strip() else "{}"
-        return ToolCall(encodable(slot.call_id or slot.id), self._tool_name(slot.name), arguments)
-
-    def _tool_name(self, name: str) -> str:
-        for candidate in (name, name.strip(), name.strip().removeprefix(_NAMESPACE)):
-            if candidate in self._tools:
-                return candidate
-        return encodable(name)
+        return ToolCall(encodable(slot.call_id or slot.id), known_name(slot.name, self._tools), arguments)
 
     # --- Which item it is ---
 

@@ -12,6 +12,7 @@ import msgspec
 from exeunt.actors.models import ReasoningBlocks
 from exeunt.actors.text import encodable
 from exeunt.models.door.jsontext import dumps, is_dict, is_list, loads
+from exeunt.models.responses.items import Call, Item, Text
 
 ENCRYPTED = "reasoning.encrypted_content"
 """What `include` must hold for a model to give its reasoning away, encrypted."""
@@ -21,33 +22,6 @@ SEPARATOR = "\n\n"
 
 # Of a reasoning item. What else there may be, such as its status, is refused when it comes back.
 _FIELDS = ("id", "type", "summary", "content", "encrypted_content")
-
-
-class Text(msgspec.Struct, gc=False, omit_defaults=True, tag_field="type", tag="message"):
-    """A message in `input`."""
-
-    role: str
-    content: str
-    phase: str | None = None
-
-
-class Call(msgspec.Struct, gc=False, tag_field="type", tag="function_call"):
-    """A call of a tool in `input`."""
-
-    call_id: str
-    name: str
-    arguments: str
-
-
-class Output(msgspec.Struct, gc=False, tag_field="type", tag="function_call_output"):
-    """The result of a call in `input`."""
-
-    call_id: str
-    output: str
-
-
-Item = Text | Call | Output | msgspec.Raw
-"""An element of `input`; reasoning is sent as it came."""
 
 
 def keepable(item: Mapping[str, Any]) -> dict[str, Any] | None:

@@ -6,7 +6,9 @@ from typing import Any, Literal
 
 import msgspec
 
+from exeunt.actors.media import Media
 from exeunt.actors.models import (
+    MediaSupport,
     Message,
     ModelError,
     ModelErrorKind,
@@ -48,6 +50,7 @@ class ResponsesModel(HttpModel):
         ssl_context: ssl.SSLContext | None = None,
         options: Mapping[str, Any] | None = None,
         developer_role: Literal["system", "developer"] = "developer",
+        media: MediaSupport | None = None,
         timeouts: Timeouts | None = None,
         limits: PoolLimits | None = None,
         max_response_bytes: int = MAX_RESPONSE_BYTES,
@@ -58,21 +61,21 @@ class ResponsesModel(HttpModel):
         *base_url* is what comes before `/responses`; a query string (`?api-version=...`) is kept. *options* are
         further fields of each request, such as `{"reasoning": {"effort": "low"}, "max_output_tokens": 4096}`; the
         server is asked to store nothing, unless they say `"store": True`. *developer_role* is the role of developer
-        messages on the wire. *api_key*, *headers*, *proxy*, *trust_env*, *max_response_bytes* and *http* are as for
-        `OpenAIModel`.
+        messages on the wire. *media* says what the model is shown, where a request does not say. *api_key*, *headers*,
+        *proxy*, *trust_env*, *max_response_bytes* and *http* are as for `OpenAIModel`.
         """
         origin, _ = parse_endpoint(base_url, PATH)
         # Reasoning is encrypted for who made it: another model or another place refuses it.
         self._keeper = f"responses {origin.authority} {model}"
         self._encoder = RequestEncoder(
-            model, options or {}, developer_role=developer_role, keeper=self._keeper
+            model, options or {}, developer_role=developer_role, keeper=self._keeper, media=media
         )
         super().__init__(
             model,
             base_url=base_url,
             path=PATH,
             headers=wire_headers(bearer(api_key), headers or {}),
-            secret=api_key,
+            secrets=(api_key,),
             connecting=Connecting(
                 proxy=proxy,
                 trust_env=trust_env,
@@ -110,6 +113,7 @@ class _Bare(msgspec.Struct, frozen=True, gc=False):
     content: str
     tool_calls: tuple[ToolCall, ...]
     tool_call_id: str | None
+    media: tuple[Media, ...]
 
 
 def _refuses_reasoning(error: ModelError) -> bool:
@@ -124,7 +128,7 @@ def _without_reasoning(request: ModelRequest) -> ModelRequest | None:
     if all(reasoning_blocks_of(message) is None for message in request.messages):
         return None
     messages: list[Message] = [
-        _Bare(message.role, message.content, message.tool_calls, message.tool_call_id)
+        _Bare(message.role, message.content, message.tool_calls, message.tool_call_id, message.media)
         for message in request.messages
     ]
     return msgspec.structs.replace(request, messages=messages)

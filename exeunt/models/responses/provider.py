@@ -8,14 +8,21 @@ from exeunt.models.door.sharing import CONNECTION_KINDS, Kinds, given_of, shared
 from exeunt.models.openai.model import DEFAULT_BASE_URL
 from exeunt.models.responses.model import ResponsesModel
 
-_KINDS: Kinds = {**CONNECTION_KINDS, "wire_api": str, "options": Mapping, "developer_role": str}
+_KINDS: Kinds = {
+    **CONNECTION_KINDS,
+    "wire_api": str,
+    "options": Mapping,
+    "developer_role": str,
+    "media": Mapping,
+}
 
 
 def responses_provider(model: str, provider: Mapping[str, Any]) -> ResponsesModel:
     """Return the client of *model* at *provider*.
 
     Keys of *provider*: `type` (`"openai"`), `wire_api` (`"responses"`), `base_url`, `api_key`, `headers`, `proxy`,
-    `trust_env`, `options`, `developer_role`, as for `ResponsesModel`; a missing one, or `None`, is the default.
+    `trust_env`, `options`, `developer_role`, as for `ResponsesModel`, and `media`, the fields of a `MediaSupport`; a
+    missing one, or `None`, is the default.
     Connections are shared as with chat completions, with whose models too. How long an answer may take is up to the
     session's `Waits`. Raises `InvalidConfiguration`.
     """

@@ -12,10 +12,12 @@ from typing import Any, Literal
 import msgspec
 
 from exeunt.actors.errors import InvalidConfiguration
-from exeunt.actors.models import Message, ModelRequest, ToolDefinition, reasoning_blocks_of
+from exeunt.actors.models import MediaSupport, Message, ModelRequest, ToolDefinition, reasoning_blocks_of
 from exeunt.actors.text import encodable
-from exeunt.models.openai.requests import EMPTY_ANSWER_TEXT, legal_arguments, legal_name
-from exeunt.models.responses.kept import ENCRYPTED, Call, Item, Output, Text, restored
+from exeunt.models.door.calls import EMPTY_TEXT, legal_arguments, legal_name
+from exeunt.models.media import IMAGES_AND_PDFS, fitted
+from exeunt.models.responses.items import Call, Content, Item, Output, Text, parts_of
+from exeunt.models.responses.kept import ENCRYPTED, restored
 
 # What the context decides is not to be set by options; nor is who keeps it, beside `store`.
 _RESERVED = frozenset(
@@ -51,7 +53,7 @@ class Encoded(msgspec.Struct, frozen=True):
 class RequestEncoder:
     """Makes the bodies of the requests for one model."""
 
-    __slots__ = ("_developer_role", "_head", "_keeper")
+    __slots__ = ("_developer_role", "_head", "_keeper", "_media")
 
     def __init__(
         self,
@@ -60,11 +62,14 @@ class RequestEncoder:
         *,
         developer_role: Literal["system", "developer"],
         keeper: str,
+        media: MediaSupport | None = None,
     ) -> None:
         """*options* are further fields of the body. *keeper* is the name under which this door keeps reasoning.
 
         Raises `InvalidConfiguration`.
         """
+        if not isinstance(media, MediaSupport | None):
+            raise InvalidConfiguration(f"media says what the model takes: a MediaSupport, not {media!r:.80}")
         if not isinstance(model, str) or not model.strip():
             raise InvalidConfiguration(f"model must be a name, not {model!r}")
         for name in options:
@@ -81,10 +86,11 @@ class RequestEncoder:
             raise InvalidConfiguration(f"model and options must be encodable as JSON: {error}") from error
         self._developer_role = developer_role
         self._keeper = keeper
+        self._media = media or IMAGES_AND_PDFS
 
     def encode(self, request: ModelRequest, *, stream: bool) -> bytes:
         """Return the body for *request*. Never raises for what a model or a user wrote."""
-        instructions, items = self._items(request.messages)
+        instructions, items = self._items(request)
         try:
             text = _encode(items)
         except UnicodeEncodeError:
@@ -97,7 +103,7 @@ class RequestEncoder:
 
     def encode_parts(self, request: ModelRequest) -> Encoded:
         """Return the same in parts, without `stream`."""
-        instructions, items = self._items(request.messages)
+        instructions, items = self._items(request)
         for item in items:
             _make_encodable(item)
         return Encoded(
@@ -106,10 +112,10 @@ class RequestEncoder:
             b"".join(_tools(request.tools)),
         )
 
-    def _items(self, messages: Sequence[Message]) -> tuple[list[bytes], list[Item]]:
+    def _items(self, request: ModelRequest) -> tuple[list[bytes], list[Item]]:
         system: list[str] = []
         items: list[Item] = []
-        for message in messages:
+        for message in fitted(request.messages, request.media or self._media):
             if message.role == "system" and not items:
                 system.append(message.content)
             else:
@@ -120,7 +126,8 @@ class RequestEncoder:
     def _add(self, message: Message, items: list[Item]) -> None:
         role = message.role
         if role == "tool":
-            items.append(Output(legal_id(message.tool_call_id or ""), message.content))
+            output = parts_of(message) if message.media else message.content
+            items.append(Output(legal_id(message.tool_call_id or ""), output))
         elif role == "assistant":
             calls = [
                 Call(legal_id(call.id), legal_name(call.name), legal_arguments(call.arguments_json))
@@ -133,10 +140,11 @@ class RequestEncoder:
                 items += restored(kept.blocks, text, calls)
                 return
             if not blank or not calls:
-                items.append(Text(role, EMPTY_ANSWER_TEXT if blank else text))
+                items.append(Text(role, EMPTY_TEXT if blank else text))
             items += calls
         else:
-            items.append(Text(self._developer_role if role == "developer" else role, message.content))
+            content = parts_of(message) if message.media else message.content
+            items.append(Text(self._developer_role if role == "developer" else role, content))
 
 
 def legal_id(call_id: str) -> str:
@@ -176,9 +184,18 @@ def _tools(tools: tuple[ToolDefinition, ...]) -> list[bytes]:
 
 def _make_encodable(item: Item) -> None:
     if isinstance(item, Text):
-        item.content = encodable(item.content)
+        item.content = _encodable(item.content)
     elif isinstance(item, Output):
-        item.output = encodable(item.output)
+        item.output = _encodable(item.output)
         item.call_id = encodable(item.call_id)
     elif isinstance(item, Call):
         item.call_id = encodable(item.call_id)
+
+
+def _encodable(content: Content) -> Content:
+    if isinstance(content, str):
+        return encodable(content)
+    return [
+        {key: encodable(value) if isinstance(value, str) else value for key, value in part.items()}
+        for part in content
+    ]
