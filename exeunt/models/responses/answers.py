@@ -46,6 +46,17 @@ class ResponseReader(AnswerReader):
         """Whether the answer is complete: nothing follows but the end marker that some servers add."""
         return self._end is not None
 
+    @property
+    def response_id(self) -> str:
+        """Under which id the server knows the answer, if it has one and the answer is whole."""
+        end = self._end or {}
+        found = end.get("id") if end.get("status") == "completed" else None
+        return found if isinstance(found, str) else ""
+
+    def take(self, event: Any) -> ModelDelta | None:
+        """Take one decoded event and return what of it can be shown. Raises `ModelError`."""
+        return self._take("", event)
+
     def _take(self, name: str, chunk: Any) -> ModelDelta | None:
         if not is_dict(chunk):
             return None

@@ -97,9 +97,9 @@ class ResponsesModel(HttpModel):
         try:
             return await super()._post(request, stream=stream, deadline=deadline)
         except ModelError as error:
-            if not _refuses_reasoning(error):
+            if not refuses_reasoning(error):
                 raise
-            bare = _without_reasoning(request)
+            bare = without_reasoning(request)
             if bare is None:
                 raise
         # A key that was changed, a server that lost its own: the session would never be answered again.
@@ -116,14 +116,15 @@ class _Bare(msgspec.Struct, frozen=True, gc=False):
     media: tuple[Media, ...]
 
 
-def _refuses_reasoning(error: ModelError) -> bool:
+def refuses_reasoning(error: ModelError) -> bool:
+    """Whether a server refuses a request for the reasoning of earlier answers in it."""
     if error.kind is not ModelErrorKind.BAD_REQUEST:
         return False
     words = str(error).lower()
     return "encrypted" in words or "'reasoning'" in words
 
 
-def _without_reasoning(request: ModelRequest) -> ModelRequest | None:
+def without_reasoning(request: ModelRequest) -> ModelRequest | None:
     """Return *request* without the reasoning of earlier answers; `None` where it has none."""
     if all(reasoning_blocks_of(message) is None for message in request.messages):
         return None

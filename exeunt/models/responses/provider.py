@@ -7,6 +7,7 @@ from exeunt.actors.errors import InvalidConfiguration
 from exeunt.models.door.sharing import CONNECTION_KINDS, Kinds, given_of, shared_model
 from exeunt.models.openai.model import DEFAULT_BASE_URL
 from exeunt.models.responses.model import ResponsesModel
+from exeunt.models.responses.sockets import ResponsesSocketModel
 
 _KINDS: Kinds = {
     **CONNECTION_KINDS,
@@ -14,20 +15,30 @@ _KINDS: Kinds = {
     "options": Mapping,
     "developer_role": str,
     "media": Mapping,
+    "transport": str,
 }
+
+TRANSPORTS = ("http", "websockets")
+"""What `transport` of a provider may be."""
 
 
 def responses_provider(model: str, provider: Mapping[str, Any]) -> ResponsesModel:
     """Return the client of *model* at *provider*.
 
-    Keys of *provider*: `type` (`"openai"`), `wire_api` (`"responses"`), `base_url`, `api_key`, `headers`, `proxy`,
-    `trust_env`, `options`, `developer_role`, as for `ResponsesModel`, and `media`, the fields of a `MediaSupport`; a
-    missing one, or `None`, is the default.
-    Connections are shared as with chat completions, with whose models too. How long an answer may take is up to the
-    session's `Waits`. Raises `InvalidConfiguration`.
+    Keys of *provider*: `type` (`"openai"`), `wire_api` (`"responses"`), `transport` (`"http"` or `"websockets"`),
+    `base_url`, `api_key`, `headers`, `proxy`, `trust_env`, `options`, `developer_role`, as for `ResponsesModel`, and
+    `media`, the fields of a `MediaSupport`; a missing one, or `None`, is the default. Connections are shared as with
+    chat completions, with whose models too. How long an answer may take is up to the session's `Waits`. Raises
+    `InvalidConfiguration`.
     """
     given = given_of(provider, _KINDS)
     given.pop("wire_api", None)
     if given.get("developer_role", "system") not in ("system", "developer"):
         raise InvalidConfiguration("provider has a developer_role that is neither 'system' nor 'developer'")
-    return shared_model(ResponsesModel, model, given, base_url=DEFAULT_BASE_URL)
+    transport = given.pop("transport", "http")
+    if transport not in TRANSPORTS:
+        raise InvalidConfiguration(
+            f"provider has the transport {transport!r}: use one of {', '.join(TRANSPORTS)}"
+        )
+    made: type[ResponsesModel] = ResponsesSocketModel if transport == "websockets" else ResponsesModel
+    return shared_model(made, model, given, base_url=DEFAULT_BASE_URL)

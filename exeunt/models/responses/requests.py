@@ -12,7 +12,16 @@ from typing import Any, Literal
 import msgspec
 
 from exeunt.actors.errors import InvalidConfiguration
-from exeunt.actors.models import MediaSupport, Message, ModelRequest, ToolDefinition, reasoning_blocks_of
+from exeunt.actors.models import (
+    MediaSupport,
+    Message,
+    ModelRequest,
+    ModelResponse,
+    ReasoningBlocks,
+    ToolCall,
+    ToolDefinition,
+    reasoning_blocks_of,
+)
 from exeunt.actors.text import encodable
 from exeunt.models.door.calls import EMPTY_TEXT, legal_arguments, legal_name
 from exeunt.models.media import IMAGES_AND_PDFS, fitted
@@ -112,6 +121,14 @@ class RequestEncoder:
             b"".join(_tools(request.tools)),
         )
 
+    def encode_answer(self, answer: ModelResponse) -> list[bytes]:
+        """Return the items that a later request will hold for *answer*, if the session takes it as it is."""
+        items: list[Item] = []
+        self._add_answer(answer.content, answer.tool_calls, answer.reasoning_blocks, items)
+        for item in items:
+            _make_encodable(item)
+        return [_encode(item) for item in items]
+
     def _items(self, request: ModelRequest) -> tuple[list[bytes], list[Item]]:
         system: list[str] = []
         items: list[Item] = []
@@ -129,22 +146,25 @@ class RequestEncoder:
             output = parts_of(message) if message.media else message.content
             items.append(Output(legal_id(message.tool_call_id or ""), output))
         elif role == "assistant":
-            calls = [
-                Call(legal_id(call.id), legal_name(call.name), legal_arguments(call.arguments_json))
-                for call in message.tool_calls
-            ]
-            text = message.content
-            kept = reasoning_blocks_of(message)
-            blank = not text or text.isspace()
-            if kept is not None and kept.provider == self._keeper and not (blank and not calls):
-                items += restored(kept.blocks, text, calls)
-                return
-            if not blank or not calls:
-                items.append(Text(role, EMPTY_TEXT if blank else text))
-            items += calls
+            self._add_answer(message.content, message.tool_calls, reasoning_blocks_of(message), items)
         else:
             content = parts_of(message) if message.media else message.content
             items.append(Text(self._developer_role if role == "developer" else role, content))
+
+    def _add_answer(
+        self, text: str, made: Sequence[ToolCall], kept: ReasoningBlocks | None, items: list[Item]
+    ) -> None:
+        calls = [
+            Call(legal_id(call.id), legal_name(call.name), legal_arguments(call.arguments_json))
+            for call in made
+        ]
+        blank = not text or text.isspace()
+        if kept is not None and kept.provider == self._keeper and not (blank and not calls):
+            items += restored(kept.blocks, text, calls)
+            return
+        if not blank or not calls:
+            items.append(Text("assistant", EMPTY_TEXT if blank else text))
+        items += calls
 
 
 def legal_id(call_id: str) -> str:
