@@ -6,6 +6,7 @@ from typing import Any
 from exeunt.actors import events as core
 from exeunt.actors.models import ToolCall
 from exeunt.wire.events import calls
+from exeunt.wire.events.citations import citations
 from exeunt.wire.events.clock import iso
 from exeunt.wire.events.mapper import EventMapper, WireEvent
 from exeunt.wire.names import camel
@@ -242,6 +243,8 @@ def _assistant(mapper: EventMapper, event: core.AssistantMessage) -> Mapped:
         data["originatingMessageId"] = mapper.message_id
     if event.reasoning:
         data["reasoningText"] = event.reasoning
+    if event.citations is not None:
+        data["citations"] = citations(event.citations, event.content)
     mapper.pieces = None
     return mapper.persisted(event, data)
 
