@@ -208,6 +208,17 @@ def within(media: tuple[Media, ...], limits: MediaLimits) -> tuple[tuple[Media, 
     return tuple(kept), tuple(told)
 
 
+def shown_blocks(contents: Any, limits: MediaLimits) -> tuple[dict[str, Any], ...]:
+    """Return a copy of blocks that a journal can write; nothing of what is larger than media may be, or is no JSON."""
+    try:
+        encoded = msgspec.json.encode(contents)
+        if len(encoded) > limits.message:
+            return ()
+        return msgspec.json.decode(encoded, type=tuple[dict[str, Any], ...])
+    except (TypeError, ValueError, RecursionError):
+        return ()
+
+
 def left_out(media: Media, why: str) -> str:
     """Return the line that the model reads in the place of media that it is not shown."""
     return f"[{media.kind} left out: {media}; {why}]"

@@ -102,6 +102,10 @@ class ToolResult(msgspec.Struct, frozen=True, gc=False):
     """Pictures and other data that the model is shown beside the text; any iterable is taken. The Copilot SDK's
     `binary_results_for_llm`."""
 
+    contents: tuple[dict[str, Any], ...] = ()
+    """What those are shown who look at the session, and the model is not: blocks of JSON values, logged with the
+    result."""
+
     def __post_init__(self) -> None:
         if self.media != ():
             msgspec.structs.force_setattr(self, "media", checked_media(self.media))

@@ -134,6 +134,11 @@ class HostCollector(Collector):
             "Results that came after their call had an outcome and were dropped.",
             value=recorder.stale_results,
         )
+        yield CounterMetricFamily(
+            "exeunt_media_removed",
+            "Pictures and other media that left a context because it held too much.",
+            value=recorder.media_removed,
+        )
         yield _counter(
             "exeunt_messages_dropped",
             "Accepted messages that ended without a turn.",

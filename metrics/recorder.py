@@ -12,6 +12,7 @@ from exeunt.actors.events import (
     ContextCleared,
     DeadLetter,
     Event,
+    MediaRemoved,
     MessageDropped,
     ModelCallFailure,
     PermissionCompleted,
@@ -93,6 +94,7 @@ class Recorder:
         self.dead_letters = Counter(label("exeunt_dead_letters_total{reason}", labels.DEAD_LETTER_REASONS))
         self.dropped = Counter(label("exeunt_messages_dropped_total{cause}", labels.DROP_CAUSES))
         self.stale_results = 0
+        self.media_removed = 0
         self.commit_seconds = Histogram(COMMIT_BOUNDS)
         self.batch_events = Histogram(BATCH_BOUNDS)
         self._handlers: dict[type[Event], Callable[[str, Any], None]] = {
@@ -107,6 +109,7 @@ class Recorder:
             SessionFailed: self._actor_failed,
             DeadLetter: self._dead_lettered,
             MessageDropped: self._message_dropped,
+            MediaRemoved: self._media_left,
             ToolResultStale: self._result_stale,
             SessionHandoff: self._handed_off,
             PermissionCompleted: self._permission_ended,
@@ -194,6 +197,9 @@ class Recorder:
 
     def _message_dropped(self, _: str, event: MessageDropped) -> None:
         self.dropped.add(event.cause)
+
+    def _media_left(self, _: str, event: MediaRemoved) -> None:
+        self.media_removed += event.removed
 
     def _result_stale(self, _: str, __: ToolResultStale) -> None:
         self.stale_results += 1

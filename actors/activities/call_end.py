@@ -1,5 +1,7 @@
 """How a tool call ended, on its way into the log."""
 
+from typing import Any
+
 import msgspec
 
 from exeunt.actors.media import Media
@@ -19,6 +21,7 @@ class CallEnd(msgspec.Struct, frozen=True, gc=False):
     """The true cause, for the log."""
     session_log: str | None = None
     media: tuple[Media, ...] = ()
+    contents: tuple[dict[str, Any], ...] = ()
 
 
 def rolled_back_end(cause: str) -> CallEnd:

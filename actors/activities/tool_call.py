@@ -26,7 +26,7 @@ from exeunt.actors.hook_outputs import (
     PostToolUseOutput,
 )
 from exeunt.actors.hooks import NO_HOOKS, PostToolUseFailureInput, PostToolUseInput, PreToolUseInput
-from exeunt.actors.media import within
+from exeunt.actors.media import shown_blocks, within
 from exeunt.actors.models import ToolCall
 from exeunt.actors.outcomes import Outcome, ToolResult
 from exeunt.actors.permissions import approve_all
@@ -228,7 +228,10 @@ class Call(Activity):
         if media:
             media, told = within(media, self.actor.options.media_limits)
             text = "\n".join(part for part in (text, *told) if part)
-        return CallEnd(result.outcome, text, error, result.session_log, media)
+        contents = result.contents
+        if contents:
+            contents = shown_blocks(contents, self.actor.options.media_limits)
+        return CallEnd(result.outcome, text, error, result.session_log, media, contents)
 
     async def _pre_hook(self, tool: Tool[..., Any]) -> CallEnd | bool | None:
         """Return the denial, whether to ask for approval, or `None` where the hook leaves that open."""

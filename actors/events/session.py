@@ -138,6 +138,21 @@ class SessionCompacted(Event, frozen=True, gc=False, tag="session.compacted"):
     """What that one wants to be remembered with it: JSON values."""
 
 
+class MediaRemoved(Event, frozen=True, gc=False, tag="session.media_removed"):
+    """The oldest media have left the context, because it held too much of them. The log keeps everything.
+
+    Their messages say what was there. The generation stays: every other message is what it was.
+    """
+
+    type: ClassVar[str] = "session.media_removed"
+
+    up_to_seq: int
+    """Number of the last event whose media are gone from the context, as are those of all before it."""
+    removed: int
+    """How many pictures, documents and other media these are."""
+    bytes_removed: int
+
+
 class SessionModelChange(Event, frozen=True, gc=False, tag="session.model_change"):
     """The session goes on with another model, from its next request on."""
 

@@ -50,6 +50,8 @@ class ToolExecutionComplete(Event, frozen=True, gc=False, tag="tool.execution_co
     session_log: str | None = None
     media: tuple[Media, ...] = ()
     """What the model is shown beside the text."""
+    contents: tuple[dict[str, Any], ...] = ()
+    """What those are shown who look at the session: blocks of JSON values."""
 
     @property
     def success(self) -> bool:

@@ -17,6 +17,7 @@ from exeunt.actors.events import (
     AssistantTurnStart,
     ContextCleared,
     Event,
+    MediaRemoved,
     MessageAccepted,
     MessageDropped,
     PermissionCompleted,
@@ -46,6 +47,7 @@ from exeunt.actors.state.context import (
     fold_user,
     with_media,
 )
+from exeunt.actors.state.media import fold_media_removed
 
 BEGINS_A_TURN = frozenset({"idle", "queued", "seed"})
 """Deliveries of a user message that open a turn."""
@@ -82,6 +84,7 @@ class SessionState:
         "context",
         "labels",
         "last_id",
+        "media_came",
         "open_calls",
         "queue",
         "requests",
@@ -97,6 +100,8 @@ class SessionState:
         self.last_id: str | None = None
         """Id of the last event that was replayed: what the next activation begins behind."""
         self.context = Context()
+        self.media_came = False
+        """Whether media have come into the context since the last request."""
         self.queue: deque[Pending] | None = None
         """Messages that wait for a turn of their own. `None` while there are none: a deque takes 0.8 KiB."""
         self.steering: deque[Pending] | None = None
@@ -232,6 +237,7 @@ def _user(state: SessionState, event: UserMessage) -> None:
         media = _leaves(state, event.message_id).media
         if media:
             context = with_media(context, media)
+            state.media_came = True
     if event.delivery in BEGINS_A_TURN:
         state.turn_id = event.turn_id
         state.turn_steps = 0
@@ -241,6 +247,7 @@ def _user(state: SessionState, event: UserMessage) -> None:
 def _step_start(state: SessionState, event: AssistantTurnStart) -> None:
     state.step = event
     state.turn_steps = event.step + 1
+    state.media_came = False
 
 
 def _step_end(state: SessionState, event: AssistantTurnEnd) -> None:
@@ -280,6 +287,8 @@ def _call_end(state: SessionState, event: ToolExecutionComplete) -> None:
     if state.open_calls is None or event.tool_call_id not in state.open_calls:
         raise ContextError(f"result of {event.tool_call_id!r} has no open call")
     state.context = fold_result(state.context, event)
+    if event.media:
+        state.media_came = True
     del state.open_calls[event.tool_call_id]
     if not state.open_calls:
         state.open_calls = None
@@ -331,6 +340,10 @@ def _truncated(state: SessionState, event: SessionTruncated) -> None:
     state.call_ids = [call.id for message in context.messages for call in message.tool_calls] or None
 
 
+def _media_removed(state: SessionState, event: MediaRemoved) -> None:
+    state.context = fold_media_removed(state.context, event)
+
+
 def _compacted(state: SessionState, event: SessionCompacted) -> None:
     if state.turn_id is not None or state.open_calls:
         raise ContextError(f"compaction {event.id} stands inside of a turn")
@@ -356,6 +369,7 @@ FOLDS: dict[type[Event], Callable[[SessionState, Any], None]] = {
     ContextCleared: _cleared,
     SessionTruncated: _truncated,
     SessionCompacted: _compacted,
+    MediaRemoved: _media_removed,
     SessionModelChange: _model_chosen,
     SessionModeChanged: _mode_chosen,
     SessionTitleChanged: _title_chosen,

@@ -142,6 +142,7 @@ def record(actor: SessionActor, call: Call, end: CallEnd) -> None:
         "\n\n".join(call.guidance) if call.guidance else None,
         end.session_log,
         end.media,
+        end.contents,
     )
     batch = actor.batch
     assert batch is not None

@@ -26,7 +26,7 @@ from exeunt.actors.models import ModelError, ModelResponse, Usage
 from exeunt.actors.outcomes import TurnEndReason
 from exeunt.actors.state.session_state import Pending
 from exeunt.actors.text import encodable
-from exeunt.actors.turn import batches, endings, host_calls
+from exeunt.actors.turn import batches, endings, host_calls, media
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Turn, Waiter
 
@@ -44,11 +44,11 @@ def accept(
     waiter: Waiter | None,
     first: bool = False,
     note: dict[str, Any] | None = None,
-    media: tuple[Media, ...] = (),
+    attachments: tuple[Media, ...] = (),
 ) -> None:
     """Take a message in: it steers the running turn, or queues, or begins a turn."""
     steers = mode == "immediate" and actor.turn is not None
-    actor.emit(MessageAccepted, message_id, mode, prompt, steers, first, note, media)
+    actor.emit(MessageAccepted, message_id, mode, prompt, steers, first, note, attachments)
     if waiter is not None:
         actor.expect(message_id, waiter)
     delivery = "queued" if actor.active else "idle"
@@ -279,6 +279,8 @@ def start_step(actor: SessionActor, turn: Turn) -> None:
             _run_hooks(actor, turn, PromptHooks(turn, [item.prompt for item in steering], None, None))
             return
         _steer_all(actor, turn, [PreparedPrompt(item.prompt) for item in steering])
+    if actor.state.media_came:
+        media.make_room(actor)
     actor.emit(AssistantTurnStart, turn.turn_id, turn.steps)
     turn.steps += 1
     turn.phase = "model"

@@ -239,6 +239,10 @@ def serve(
             "--wait-for-clients", metavar="", help="Calls of a client that has left wait for its return."
         ),
     ] = False,
+    attachments_root: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Read files below it that clients attach by their path."),
+    ] = None,
     log_level: Annotated[str, typer.Option(metavar="LEVEL", help="error, warning, info, debug.")] = "info",
 ) -> None:
     """Serve sessions to clients: the official Copilot SDKs, unchanged.
@@ -267,7 +271,9 @@ def serve(
                 api_key_env=api_key_env,
             ),
             options=WireOptions(
-                wait_for_clients=wait_for_clients, context_tokens=providers.context_tokens(os.environ)
+                wait_for_clients=wait_for_clients,
+                context_tokens=providers.context_tokens(os.environ),
+                attachments_root=attachments_root or providers.attachments_root(os.environ),
             ),
             tokens=providers.tokens(os.environ, token_env or (), file.tokens),
             journal=journal,

@@ -5,12 +5,22 @@ doors have in common is in `door`, and their HTTP client in `http`.
 """
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.models import ModelClient
 
-__all__ = ["PROVIDER_TYPES", "WIRE_APIS", "model_from_provider", "model_names", "wire_api"]
+if TYPE_CHECKING:
+    from exeunt.models.http import HttpClient
+
+__all__ = [
+    "PROVIDER_TYPES",
+    "WIRE_APIS",
+    "default_base_url",
+    "model_from_provider",
+    "model_names",
+    "wire_api",
+]
 
 PROVIDER_TYPES = ("openai", "anthropic")
 """What `type` of a provider may be."""
@@ -19,12 +29,15 @@ WIRE_APIS = ("completions", "responses")
 """What `wire_api` of a provider of type `openai` may be."""
 
 
-def model_from_provider(model: str, provider: Mapping[str, Any]) -> ModelClient:
+def model_from_provider(
+    model: str, provider: Mapping[str, Any], *, http: "HttpClient | None" = None
+) -> ModelClient:
     """Return the client of *model* at *provider*. Nothing is connected yet.
 
     *provider* is for example `{"type": "openai", "base_url": ..., "api_key": ...}`; what else it may hold depends
     on its type. Called inside of a trio run, equal providers share their connections and equal (model, provider)
-    pairs are one object, as long as a session holds it. Raises `InvalidConfiguration`.
+    pairs are one object, as long as a session holds it. With *http* the client sends its requests through that, and
+    is not shared. Raises `InvalidConfiguration`.
     """
     if not isinstance(provider, Mapping):
         raise InvalidConfiguration(f"provider must be a mapping, not {type(provider).__name__}")
@@ -33,14 +46,14 @@ def model_from_provider(model: str, provider: Mapping[str, Any]) -> ModelClient:
         if wire_api(provider) == "responses":
             from exeunt.models.responses.provider import responses_provider
 
-            return responses_provider(model, provider)
+            return responses_provider(model, provider, http)
         from exeunt.models.openai.provider import openai_provider
 
-        return openai_provider(model, provider)
+        return openai_provider(model, provider, http)
     if provider.get("type") == "anthropic":
         from exeunt.models.anthropic.provider import anthropic_provider
 
-        return anthropic_provider(model, provider)
+        return anthropic_provider(model, provider, http)
     raise _unknown_type(provider)
 
 
@@ -68,6 +81,19 @@ async def model_names(provider: Mapping[str, Any]) -> list[str]:
         from exeunt.models.anthropic.provider import anthropic_model_names
 
         return await anthropic_model_names(provider)
+    raise _unknown_type(provider)
+
+
+def default_base_url(provider: Mapping[str, Any]) -> str:
+    """Return where *provider* is when it does not say so. Raises `InvalidConfiguration`."""
+    if provider.get("type") == "openai":
+        from exeunt.models.openai import model as openai
+
+        return openai.DEFAULT_BASE_URL
+    if provider.get("type") == "anthropic":
+        from exeunt.models.anthropic import model as anthropic
+
+        return anthropic.DEFAULT_BASE_URL
     raise _unknown_type(provider)
 
 

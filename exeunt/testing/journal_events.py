@@ -7,6 +7,7 @@ import msgspec
 
 from exeunt.actors.events import Event, Origin, SessionStart, UserMessage
 from exeunt.actors.events.codec import PERSISTED
+from exeunt.actors.media import Media
 
 TEXT = 'Exit, pursued by a bear. „Ça va?" 退場 🎭 \x00 \u2028 e\u0301'
 """What encodings get wrong: several widths, a zero, a line separator, an accent that stands alone."""
@@ -75,6 +76,8 @@ def _value(kind: Any) -> Any:
             return {TEXT: TEXT, "more": [1, None, {"deep": 0.5}]}
         case msgspec.inspect.UnionType(types=kinds):
             return _value(next(each for each in kinds if not isinstance(each, msgspec.inspect.NoneType)))
+        case msgspec.inspect.StructType(cls=struct) if struct is Media:
+            return Media("text/plain", TEXT.encode(), TEXT)
         case msgspec.inspect.StructType(cls=struct, fields=fields):
             return struct(*(_value(field.type) for field in fields))
         case _:

@@ -3,12 +3,21 @@
 import hashlib
 import hmac
 from collections.abc import Mapping
+from pathlib import Path
 
 import attrs
 
+from exeunt.actors.errors import InvalidConfiguration
 from exeunt.supervisor.checks import number, whole_number
 
 MIB = 1024 * 1024
+
+
+def _folder(instance: object, attribute: "attrs.Attribute[Path | None]", value: Path | None) -> None:
+    if value is not None and not (value.is_absolute() and value.is_dir()):
+        raise InvalidConfiguration(
+            f"{attribute.name} must be the absolute path of a folder, not {str(value)!r:.80}"
+        )
 
 
 @attrs.frozen(kw_only=True)
@@ -41,6 +50,10 @@ class WireOptions:
     """Tokens that a model takes in, where a client does not say: what most models of 2026 take at least."""
     system_message: str = ""
     """What stands before the system message of each session, unless its client replaces that."""
+    attachments_root: Path | None = attrs.field(
+        default=None, converter=attrs.converters.optional(Path), validator=_folder
+    )
+    """The folder below which files are read that clients attach by their path. `None`: paths are only named."""
     shutdown_ends_server: bool = False
     """Whether `runtime.shutdown` of a client ends the server: for one that serves its standard input alone."""
 

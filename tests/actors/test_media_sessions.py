@@ -191,3 +191,41 @@ async def test_media_leave_the_context_with_the_message_that_brought_them_and_co
         await session.history.truncate(second)
         await session.send_and_wait("four")
         assert shown(model) == [("user", (PIXEL,))]
+
+
+async def test_the_oldest_media_leave_a_context_that_holds_too_much(autojump_clock: object) -> None:
+    script = [call("draw")] * 5
+    model = ScriptedModel([*script, say("done"), say("again")])
+    async with checked_host() as host:
+        session = await open_session(
+            host, model, plain_tool("draw", result(["drawn", PIXEL])), media_limits={"session": 250}
+        )
+        await session.send_and_wait("go", attachments=[PAPER])
+        # One paper of 77 bytes and pictures of 70 each: with the third, half of 250 is made free.
+        assert [len(request_media(model, number)) for number in range(6)] == [1, 2, 3, 1, 2, 3]
+        removed = await logged(session, "session.media_removed")
+        assert [(event.removed, event.bytes_removed) for event in removed] == [(3, 217)]
+        told = [message.content for message in model.requests[5].messages]
+        why = "newer ones have taken its place]"
+        assert told[0] == f"go\n\n[document left out: paper.pdf, application/pdf, 77 bytes; {why}"
+        assert told[2] == f"drawn\n\n[image left out: pixel.png, image/png, 70 bytes; {why}"
+        crash_session(session)
+        await session.send_and_wait("again")
+        assert [message.content for message in model.requests[6].messages][: len(told)] == told
+        assert host.metrics.registry.get_sample_value("exeunt_media_removed_total") == 3
+
+
+async def test_the_newest_media_stay_whatever_came_before(autojump_clock: object) -> None:
+    model = ScriptedModel([], default=say("ok"))
+    async with checked_host() as host:
+        session = await open_session(host, model, media_limits={"session": 80})
+        await session.send_and_wait("one", attachments=[PIXEL])
+        await session.send_and_wait("two", attachments=[PAPER])
+        assert shown(model) == [("user", (PAPER,))]
+        await session.send_and_wait("three")
+        assert shown(model) == [("user", (PAPER,))]
+        assert len(await logged(session, "session.media_removed")) == 1
+
+
+def request_media(model: ScriptedModel, request: int) -> list[Media]:
+    return [media for message in model.requests[request].messages for media in message.media]

@@ -11,6 +11,7 @@ from exeunt.actors.events import (
     ClearRolledBackEvent,
     ContextCleared,
     DeadLetter,
+    MediaRemoved,
     MessageDropped,
     ModelCallFailure,
     Origin,
@@ -105,3 +106,7 @@ def failed() -> SessionFailed:
 
 def stale() -> ToolResultStale:
     return ToolResultStale(ORIGIN, 1, TIME, 1, "c1", "search", "t1")
+
+
+def media_removed(removed: int) -> MediaRemoved:
+    return MediaRemoved(ORIGIN, 1, TIME, 5, removed, removed * 1_000)

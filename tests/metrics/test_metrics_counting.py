@@ -115,6 +115,11 @@ def test_a_stale_result_counts(metrics: Metrics) -> None:
     assert metrics.value("exeunt_stale_results_total") == 2
 
 
+def test_media_that_leave_a_context_count(metrics: Metrics) -> None:
+    metrics.observe("s1", [make.media_removed(3), make.media_removed(1)])
+    assert metrics.value("exeunt_media_removed_total") == 4
+
+
 def test_a_commit_counts_with_its_time_and_its_events(metrics: Metrics) -> None:
     metrics.observe_commit(0.004, 90)
     metrics.observe_commit(0.3, 1)
@@ -173,5 +178,5 @@ def test_the_value_of_a_metric_that_does_not_exist_is_an_error_not_zero(metrics:
 
 
 def test_each_counted_class_is_an_event(metrics: Metrics) -> None:
-    assert len(metrics.counted_events) == 15
+    assert len(metrics.counted_events) == 16
     assert all(issubclass(kind, Event) for kind in metrics.counted_events)

@@ -39,6 +39,7 @@ TABLE = {
     ("exeunt_actor_failures", "counter", ("reason",)),
     ("exeunt_dead_letters", "counter", ("reason",)),
     ("exeunt_stale_results", "counter", ()),
+    ("exeunt_media_removed", "counter", ()),
     ("exeunt_messages_dropped", "counter", ("cause",)),
     ("exeunt_subscriber_lag", "counter", ()),
     ("exeunt_admission", "counter", ("decision",)),

@@ -149,6 +149,7 @@ def test_ids_of_sessions_make_no_series() -> None:
         make.restarted(),
         make.failed(),
         make.stale(),
+        make.media_removed(1),
         make.handoff(),
         make.permission_ended(),
         make.question_ended(),

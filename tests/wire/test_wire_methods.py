@@ -152,7 +152,7 @@ async def test_a_registry_of_providers_gives_the_session_its_model(autojump_cloc
 @pytest.mark.parametrize(
     ("config", "words"),
     [
-        ({"provider": {"type": "anthropic", "baseUrl": "http://x"}, "model": "m"}, "anthropic"),
+        ({"provider": {"type": "oracle", "baseUrl": "http://x"}, "model": "m"}, "oracle"),
         ({"provider": {**PROVIDER, "wireApi": "responses"}, "model": "m"}, "responses"),
         ({"provider": {"type": "openai", "baseUrl": "ftp://x"}, "model": "m"}, "base_url"),
         ({"mcpServers": {"a": {"command": "x"}}}, "mcpServers"),

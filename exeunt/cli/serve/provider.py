@@ -26,6 +26,8 @@ class ProviderTable:
     model: str | None = None
     headers: dict[str, str] = attrs.field(factory=dict[str, str])
     options: dict[str, Any] = attrs.field(factory=dict[str, Any])
+    media: dict[str, Any] = attrs.field(factory=dict[str, Any])
+    """What the models take beside text: the fields of a `MediaSupport`."""
 
 
 @attrs.frozen(kw_only=True)
@@ -70,7 +72,13 @@ def default_provider(
     if kind is None and base_url is None and key is None:
         return DefaultProvider(model=model)
     provider: dict[str, Any] = {"type": kind or "openai"}
-    given = {"base_url": base_url, "api_key": key, "headers": table.headers, "options": table.options}
+    given = {
+        "base_url": base_url,
+        "api_key": key,
+        "headers": table.headers,
+        "options": table.options,
+        "media": table.media,
+    }
     provider |= {name: value for name, value in given.items() if value}
     return DefaultProvider(model=model, provider=provider)
 
@@ -83,6 +91,12 @@ def context_tokens(environ: Mapping[str, str]) -> int:
     if not value.isdecimal() or int(value) < 1:
         raise InvalidConfiguration(f"EXEUNT_CONTEXT_TOKENS must be a whole number above 0, not {value!r:.40}")
     return int(value)
+
+
+def attachments_root(environ: Mapping[str, str]) -> Path | None:
+    """Return the folder below which files are read that clients attach by their path."""
+    value = environ.get("EXEUNT_ATTACHMENTS_ROOT")
+    return Path(value) if value else None
 
 
 def tokens(environ: Mapping[str, str], named: Sequence[str], table: Mapping[str, str]) -> dict[str, str]:

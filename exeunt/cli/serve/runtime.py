@@ -58,6 +58,7 @@ def main() -> NoReturn:
                 wait_for_clients=True,
                 system_message=os.environ.get("EXEUNT_SYSTEM_MESSAGE", ""),
                 context_tokens=provider.context_tokens(os.environ),
+                attachments_root=provider.attachments_root(os.environ),
             ),
             tokens=provider.tokens(os.environ, (), {}),
             journal=arguments.journal or os.environ.get("EXEUNT_JOURNAL"),

@@ -6,6 +6,7 @@ from typing import Any
 from exeunt.models.anthropic.model import DEFAULT_BASE_URL, AnthropicModel, api_path, headers_of
 from exeunt.models.door.listing import listed_models
 from exeunt.models.door.sharing import CONNECTION_KINDS, Kinds, given_of, shared_model
+from exeunt.models.http import HttpClient
 
 _KINDS: Kinds = {
     **CONNECTION_KINDS,
@@ -23,17 +24,21 @@ _KINDS: Kinds = {
 _PAGE = "limit=1000"
 
 
-def anthropic_provider(model: str, provider: Mapping[str, Any]) -> AnthropicModel:
+def anthropic_provider(
+    model: str, provider: Mapping[str, Any], http: HttpClient | None = None
+) -> AnthropicModel:
     """Return the client of *model* at *provider*.
 
     Keys of *provider*: `type` (`"anthropic"`), `base_url`, `api_key`, `auth_token`, `headers`, `betas`, `proxy`,
     `trust_env`, `options`, `max_tokens`, `effort`, `prompt_cache`, `citations`, as for `AnthropicModel`, and
     `media`, the fields of a `MediaSupport` (such as `{"images": False}`); a missing one, or `None`, is the default.
     Clients of the same `base_url`, keys, `headers` and `proxy` share their connections, inside of one trio run. How
-    long an answer may take is up to the session's `Waits`.
-    Raises `InvalidConfiguration`.
+    long an answer may take is up to the session's `Waits`. With *http* all requests go through it, and nothing is
+    shared. Raises `InvalidConfiguration`.
     """
-    return shared_model(AnthropicModel, model, given_of(provider, _KINDS), base_url=DEFAULT_BASE_URL)
+    return shared_model(
+        AnthropicModel, model, given_of(provider, _KINDS), base_url=DEFAULT_BASE_URL, http=http
+    )
 
 
 async def anthropic_model_names(provider: Mapping[str, Any]) -> list[str]:

@@ -14,6 +14,7 @@ MAX_ERROR_BYTES = 256 * 1024
 
 # Of a provider's own words in a message: enough for a sentence or two, too little for a page.
 _MAX_WORDS = 500
+_MAX_ID = 100
 
 _Kind = ModelErrorKind
 
@@ -50,6 +51,7 @@ _BY_WORD: tuple[tuple[str, ModelErrorKind, bool], ...] = (
     ("not_found", _Kind.NOT_FOUND, False),
     ("context_length", _Kind.BAD_REQUEST, False),
     ("invalid_request", _Kind.BAD_REQUEST, False),
+    ("too_large", _Kind.BAD_REQUEST, False),
     ("timeout", _Kind.TIMEOUT, True),
 )
 
@@ -85,9 +87,10 @@ def failure(status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
     if retry:
         advice = retry_advice(headers, now=time.time())
         retry, after = advice.retry, advice.after
-    return ModelError(
-        kind, f"status {status}: {words or 'no explanation'}", retry=retry, status=status, retry_after=after
-    )
+    # By its id the people of the provider find a request.
+    asked = headers.get("request-id", "")[:_MAX_ID]
+    told = f"status {status}: {words or 'no explanation'}" + (f" (request {asked})" if asked else "")
+    return ModelError(kind, told, retry=retry, status=status, retry_after=after)
 
 
 def failure_in_answer(error: Any) -> ModelError:

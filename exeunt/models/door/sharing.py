@@ -74,12 +74,19 @@ def media_support(fields: Mapping[str, Any]) -> MediaSupport:
         raise InvalidConfiguration(f"provider has media that cannot be: {error}") from error
 
 
-def shared_model(make: Callable[..., M], model: str, given: Mapping[str, Any], *, base_url: str) -> M:
+def shared_model(
+    make: Callable[..., M],
+    model: str,
+    given: Mapping[str, Any],
+    *,
+    base_url: str,
+    http: HttpClient | None = None,
+) -> M:
     """Return the client that *make* makes of *model* and of what *given* says, or the one that it made for the same.
 
     *make* is the class of the door. *base_url* is where the door goes when nothing is said. Inside of one trio
-    run, equal ones are one object as long as somebody holds it; outside of one, each is new.
-    Raises `InvalidConfiguration`.
+    run, equal ones are one object as long as somebody holds it; outside of one, each is new, and so is each with an
+    *http* of its own, through which all its requests go. Raises `InvalidConfiguration`.
     """
     connections = {key: given.get(key) for key in (*CONNECTION_KINDS, "auth_token")}
     connections["base_url"] = given.get("base_url", base_url)
@@ -87,6 +94,8 @@ def shared_model(make: Callable[..., M], model: str, given: Mapping[str, Any], *
     settings = dict(given)
     if "media" in settings:
         settings["media"] = media_support(settings["media"])
+    if http is not None:
+        return make(model, **settings, http=http)
     try:
         shared = shared_by_run.get()
     except LookupError:

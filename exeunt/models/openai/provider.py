@@ -7,6 +7,7 @@ from exeunt.actors.errors import InvalidConfiguration
 from exeunt.models.door.headers import bearer, wire_headers
 from exeunt.models.door.listing import listed_models
 from exeunt.models.door.sharing import CONNECTION_KINDS, Kinds, given_of, shared_model
+from exeunt.models.http import HttpClient
 from exeunt.models.openai.model import DEFAULT_BASE_URL, OpenAIModel
 
 _KINDS: Kinds = {
@@ -19,20 +20,21 @@ _KINDS: Kinds = {
 }
 
 
-def openai_provider(model: str, provider: Mapping[str, Any]) -> OpenAIModel:
+def openai_provider(model: str, provider: Mapping[str, Any], http: HttpClient | None = None) -> OpenAIModel:
     """Return the client of *model* at *provider*.
 
     Keys of *provider*: `type` (`"openai"`), `wire_api` (`"completions"`), `base_url`, `api_key`, `headers`, `proxy`,
     `trust_env`, `options`, `developer_role`, `stream_usage`, as for `OpenAIModel`, and `media`, the fields of a
     `MediaSupport` (such as `{"images": False}`); a missing one, or `None`, is the default. Clients of the same
     `base_url`, `api_key`, `headers` and `proxy` share their connections, inside of one trio run. How long an answer
-    may take is up to the session's `Waits`. Raises `InvalidConfiguration`.
+    may take is up to the session's `Waits`. With *http* all requests go through it, and nothing is shared. Raises
+    `InvalidConfiguration`.
     """
     given = given_of(provider, _KINDS)
     given.pop("wire_api", None)
     if given.get("developer_role", "system") not in ("system", "developer"):
         raise InvalidConfiguration("provider has a developer_role that is neither 'system' nor 'developer'")
-    return shared_model(OpenAIModel, model, given, base_url=DEFAULT_BASE_URL)
+    return shared_model(OpenAIModel, model, given, base_url=DEFAULT_BASE_URL, http=http)
 
 
 async def openai_model_names(provider: Mapping[str, Any]) -> list[str]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.models.door.sharing import CONNECTION_KINDS, Kinds, given_of, shared_model
+from exeunt.models.http import HttpClient
 from exeunt.models.openai.model import DEFAULT_BASE_URL
 from exeunt.models.responses.model import ResponsesModel
 from exeunt.models.responses.sockets import ResponsesSocketModel
@@ -22,14 +23,16 @@ TRANSPORTS = ("http", "websockets")
 """What `transport` of a provider may be."""
 
 
-def responses_provider(model: str, provider: Mapping[str, Any]) -> ResponsesModel:
+def responses_provider(
+    model: str, provider: Mapping[str, Any], http: HttpClient | None = None
+) -> ResponsesModel:
     """Return the client of *model* at *provider*.
 
     Keys of *provider*: `type` (`"openai"`), `wire_api` (`"responses"`), `transport` (`"http"` or `"websockets"`),
     `base_url`, `api_key`, `headers`, `proxy`, `trust_env`, `options`, `developer_role`, as for `ResponsesModel`, and
     `media`, the fields of a `MediaSupport`; a missing one, or `None`, is the default. Connections are shared as with
-    chat completions, with whose models too. How long an answer may take is up to the session's `Waits`. Raises
-    `InvalidConfiguration`.
+    chat completions, with whose models too. How long an answer may take is up to the session's `Waits`. With *http*
+    all requests go through it, and nothing is shared. Raises `InvalidConfiguration`.
     """
     given = given_of(provider, _KINDS)
     given.pop("wire_api", None)
@@ -41,4 +44,4 @@ def responses_provider(model: str, provider: Mapping[str, Any]) -> ResponsesMode
             f"provider has the transport {transport!r}: use one of {', '.join(TRANSPORTS)}"
         )
     made: type[ResponsesModel] = ResponsesSocketModel if transport == "websockets" else ResponsesModel
-    return shared_model(made, model, given, base_url=DEFAULT_BASE_URL)
+    return shared_model(made, model, given, base_url=DEFAULT_BASE_URL, http=http)

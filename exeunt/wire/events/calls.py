@@ -6,6 +6,7 @@ from typing import Any
 from exeunt.actors import events as core
 from exeunt.actors.models import ToolCall
 from exeunt.wire.events.mapper import EventMapper, WireEvent
+from exeunt.wire.events.media import binary_results
 
 Mapped = Iterable[WireEvent]
 
@@ -43,6 +44,11 @@ def tool_complete(mapper: EventMapper, event: core.ToolExecutionComplete) -> Map
     error = event.error
     if error is None:
         data["result"] = {"content": event.content, "detailedContent": event.session_log or event.content}
+        if event.contents:
+            data["result"]["contents"] = list(event.contents)
+        if event.media:
+            with_data = event.seq >= mapper.data_from
+            data["result"]["binaryResultsForLlm"] = binary_results(event.media, with_data=with_data)
     else:
         data["error"] = error
     return mapper.persisted(event, data)

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from exeunt.actors.events import AssistantUsage, Event
+from exeunt.actors.media import Media
 from exeunt.wire.events.clock import iso
 
 
@@ -56,9 +57,11 @@ class EventMapper:
         "approvals",
         "away",
         "calls",
+        "data_from",
         "effort",
         "extra",
         "last_id",
+        "media",
         "message_id",
         "mode",
         "model",
@@ -101,6 +104,10 @@ class EventMapper:
         """The event before which the session goes back, as a client has named it."""
         self.notes: dict[str, dict[str, Any]] | None = None
         """What senders wanted to be shown with their messages that are not in the context yet, by message."""
+        self.media: dict[str, tuple[tuple[Media, ...], bool]] | None = None
+        """What is attached to messages that are not in the context yet, by message; and whether its data are shown."""
+        self.data_from = 0
+        """Number of the first event whose media are shown with their data."""
         self.extra = 0
         """Events that stand for no event of the log."""
 

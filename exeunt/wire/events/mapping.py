@@ -6,8 +6,10 @@ from typing import Any
 from exeunt.actors import events as core
 from exeunt.actors.models import ToolCall
 from exeunt.wire.events import calls
+from exeunt.wire.events.citations import citations
 from exeunt.wire.events.clock import iso
 from exeunt.wire.events.mapper import EventMapper, WireEvent
+from exeunt.wire.events.media import attachments
 from exeunt.wire.names import camel
 
 Mapped = Iterable[WireEvent]
@@ -34,6 +36,7 @@ OUTSIDE = frozenset(
         "session.clear_refused",
         "session.clear_rolled_back",
         "session.dead_letter",
+        "session.media_removed",
         "session.restarted",
         "tool.result_stale",
         "turn.end",
@@ -186,12 +189,18 @@ def _accepted(mapper: EventMapper, event: core.MessageAccepted) -> Mapped:
         if mapper.notes is None:
             mapper.notes = {}
         mapper.notes[event.message_id] = shown
+    if event.media:
+        if mapper.media is None:
+            mapper.media = {}
+        mapper.media[event.message_id] = event.media, event.seq >= mapper.data_from
     return (*_own(mapper, event), mapper.beside(event, "pending_messages.modified", {}))
 
 
 def _dropped(mapper: EventMapper, event: core.MessageDropped) -> Mapped:
     if mapper.notes is not None:
         mapper.notes.pop(event.message_id, None)
+    if mapper.media is not None:
+        mapper.media.pop(event.message_id, None)
     return (*_own(mapper, event), mapper.beside(event, "pending_messages.modified", {}))
 
 
@@ -221,6 +230,10 @@ def _user(mapper: EventMapper, event: core.UserMessage) -> Mapped:
     if mapper.notes is not None:
         data |= mapper.notes.pop(event.message_id, {})
         mapper.notes = mapper.notes or None
+    if mapper.media is not None and event.message_id in mapper.media:
+        attached, with_data = mapper.media.pop(event.message_id)
+        mapper.media = mapper.media or None
+        data["attachments"] = attachments(data.get("attachments"), attached, with_data=with_data)
     return (mapper.beside(event, "pending_messages.modified", {}), *mapper.persisted(event, data))
 
 
@@ -242,6 +255,8 @@ def _assistant(mapper: EventMapper, event: core.AssistantMessage) -> Mapped:
         data["originatingMessageId"] = mapper.message_id
     if event.reasoning:
         data["reasoningText"] = event.reasoning
+    if event.citations is not None:
+        data["citations"] = citations(event.citations, event.content)
     mapper.pieces = None
     return mapper.persisted(event, data)
 
@@ -346,7 +361,8 @@ def _hook_end(mapper: EventMapper, event: core.HookEnd) -> Mapped:
 def _own(mapper: EventMapper, event: core.Event) -> Mapped:
     if not mapper.wants_own:
         return ()
-    data = {camel(name): value for name, value in event.payload().items()}
+    # Data are shown once, with the event that the protocol has for them.
+    data = {camel(name): value for name, value in event.payload().items() if name != "media"}
     return (WireEvent(event.type, data, event.id, iso(event.time), mapper.last_id, event.ephemeral),)
 
 
@@ -393,5 +409,6 @@ MAPPINGS: dict[type[core.Event], Callable[[EventMapper, Any], Mapped]] = {
     core.ClearRefusedEvent: _own,
     core.ClearRolledBackEvent: _own,
     core.DeadLetter: _own,
+    core.MediaRemoved: _own,
     core.SessionRestarted: _own,
 }

@@ -115,6 +115,7 @@ class SessionConfig:
     providers: list[ProviderConfig] | None = None
     models: list[ModelConfig] | None = None
     reasoningEffort: str | None = None
+    enableCitations: bool | None = None
     streaming: bool | None = None
     systemMessage: SystemMessageConfig | None = None
     tools: msgspec.Raw = NO_TEXT

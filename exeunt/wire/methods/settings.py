@@ -198,10 +198,11 @@ def get_endpoint(connection: Connection, params: se.GetEndpoint) -> dict[str, An
         raise RpcError(FAILED, "the session has the server's own model provider, whose place is not told")
     about: dict[str, Any] = {
         "type": provider.type or "openai",
-        "wireApi": "completions",
         "baseUrl": provider.baseUrl,
         "headers": provider.headers or {},
     }
+    if provider.type != "anthropic":
+        about["wireApi"] = "completions"
     if provider.apiKey is not None:
         about["apiKey"] = provider.apiKey
     return about

@@ -3,41 +3,61 @@
 from collections.abc import Coroutine
 from typing import Any
 
+import attrs
+
 from exeunt.actors.errors import TurnAborted, TurnFailed
+from exeunt.actors.media import DEFAULT_MEDIA_LIMITS, Media
 from exeunt.wire.connection import Connection
 from exeunt.wire.messages.sessions import Abort, OneMessage, Send, SendMessages
 from exeunt.wire.rpc import FAILED, RpcError
 from exeunt.wire.serving import opening
-from exeunt.wire.serving.attachments import with_attachments
+from exeunt.wire.serving.attached_files import Read, names_files, read_files
+from exeunt.wire.serving.attachments import attached
 from exeunt.wire.serving.endings import Endings
 from exeunt.wire.serving.hub import Hub
 from exeunt.wire.serving.request_headers import RequestHeaders
 from exeunt.wire.serving.served import Served
 
 
+@attrs.frozen
+class Told:
+    """A message as the session is given it."""
+
+    prompt: str
+    media: tuple[Media, ...]
+    note: dict[str, Any] | None
+    """What is shown to clients beside that."""
+
+
 def send(connection: Connection, params: Send) -> dict[str, Any] | Coroutine[Any, Any, dict[str, Any]]:
     """Give the session a message; answer with its id once it is accepted and cannot be lost."""
-    served = connection.hub.find(connection.owner, params.sessionId)
+    hub = connection.hub
+    served = hub.find(connection.owner, params.sessionId)
     mode = params.mode or "enqueue"
-    if params.wait or params.requestHeaders is not None:
-        return _send_specially(connection.hub, served, params, mode)
-    prompt, note = _told(params)
     first = bool(params.prepend)
-    accepted = served.handle.send_now(prompt, mode, first=first, note=note)
+    if params.wait or params.requestHeaders is not None:
+        return _send_specially(hub, served, params, mode)
+    if _must_read(hub, params):
+        return _read_and_send(hub, served, params, mode)
+    told = _told(params)
+    accepted = served.handle.send_now(told.prompt, mode, attachments=told.media, first=first, note=told.note)
     if accepted is not None:
         return {"messageId": accepted}
-    return _send(served, prompt, mode, first, note)
+    return _send(served, told, mode, first)
 
 
-async def _send(
-    served: Served, prompt: str, mode: Any, first: bool, note: dict[str, Any] | None
-) -> dict[str, Any]:
-    return {"messageId": await served.handle.send(prompt, mode, first=first, note=note)}
+async def _send(served: Served, told: Told, mode: Any, first: bool) -> dict[str, Any]:
+    sent = served.handle.send(told.prompt, mode, attachments=told.media, first=first, note=told.note)
+    return {"messageId": await sent}
+
+
+async def _read_and_send(hub: Hub, served: Served, params: Send, mode: Any) -> dict[str, Any]:
+    return await _send(served, await _told_with_files(hub, params), mode, bool(params.prepend))
 
 
 async def _send_specially(hub: Hub, served: Served, params: Send, mode: Any) -> dict[str, Any]:
     """Send a message whose turn has headers of its own, or whose sender waits for its end."""
-    prompt, note = _told(params)
+    told = await _told_with_files(hub, params)
     key: dict[str, str] = {}
     headers = served.headers
     if params.requestHeaders:
@@ -49,7 +69,11 @@ async def _send_specially(hub: Hub, served: Served, params: Send, mode: Any) -> 
     unsubscribe = served.handle.on(endings)
     try:
         message_id = await served.handle.send(
-            prompt, mode, first=bool(params.prepend), note={**(note or {}), **key} or None
+            told.prompt,
+            mode,
+            attachments=told.media,
+            first=bool(params.prepend),
+            note={**(told.note or {}), **key} or None,
         )
         if params.wait:
             await endings.of(message_id)
@@ -60,31 +84,47 @@ async def _send_specially(hub: Hub, served: Served, params: Send, mode: Any) -> 
     return {"messageId": message_id}
 
 
-def _told(message: Send | OneMessage) -> tuple[str, dict[str, Any] | None]:
-    """Return what the model is told, and what is shown to clients beside that."""
-    prompt = with_attachments(message.prompt, message.attachments)
+def _must_read(hub: Hub, message: Send | OneMessage) -> bool:
+    return hub.options.attachments_root is not None and names_files(message.attachments)
+
+
+async def _told_with_files(hub: Hub, message: Send | OneMessage) -> Told:
+    root = hub.options.attachments_root
+    if root is None or not names_files(message.attachments):
+        return _told(message)
+    return _told(message, await read_files(message.attachments, root, DEFAULT_MEDIA_LIMITS))
+
+
+def _told(message: Send | OneMessage, files: Read | None = None) -> Told:
+    """Return what the session is given. Raises `InvalidMedia`."""
+    what = attached(message.prompt, message.attachments, files)
     note: dict[str, Any] = {}
     if message.displayPrompt is not None:
         note["content"] = message.displayPrompt
-    elif prompt != message.prompt:
+    elif what.prompt != message.prompt:
         note["content"] = message.prompt
-    if message.attachments:
-        note["attachments"] = message.attachments
+    if what.noted:
+        note["attachments"] = what.noted
     if message.source is not None:
         note["source"] = message.source
     if message.agentMode is not None:
         note["agentMode"] = message.agentMode
-    return prompt, note or None
+    return Told(what.prompt, what.media, note or None)
 
 
 async def send_and_wait(connection: Connection, params: Send) -> dict[str, Any]:
     """Give the session a message; answer with the reply to it."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    prompt, note = _told(params)
+    told = await _told_with_files(connection.hub, params)
     with served.watching_answers() as answer:
         try:
             await served.handle.send_and_wait(
-                prompt, None, mode=params.mode or "enqueue", first=bool(params.prepend), note=note
+                told.prompt,
+                None,
+                mode=params.mode or "enqueue",
+                attachments=told.media,
+                first=bool(params.prepend),
+                note=told.note,
             )
         except TurnAborted:
             return {"aborted": True, "response": answer.event}
@@ -105,6 +145,9 @@ async def send_many(connection: Connection, params: SendMessages) -> dict[str, A
     served = connection.hub.find(connection.owner, params.sessionId)
     accepted: list[str] = []
     for message in params.messages:
-        prompt, note = _told(message)
-        accepted.append(await served.handle.send(prompt, params.mode or "enqueue", note=note))
+        told = await _told_with_files(connection.hub, message)
+        sent = served.handle.send(
+            told.prompt, params.mode or "enqueue", attachments=told.media, note=told.note
+        )
+        accepted.append(await sent)
     return {"messageIds": accepted}

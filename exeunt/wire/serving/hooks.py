@@ -9,6 +9,7 @@ import msgspec
 from exeunt.actors.errors import ClientRefused
 from exeunt.actors.hooks import HookInput, HookInvocation, Hooks
 from exeunt.actors.outcomes import ToolResult
+from exeunt.wire.events.media import binary_result
 from exeunt.wire.names import camel, snake
 
 if TYPE_CHECKING:
@@ -73,6 +74,9 @@ def _result(result: ToolResult) -> dict[str, Any]:
     }
     if result.error is not None:
         shown["error"] = result.error
+    if result.media:
+        # Whole: a hook that gives the result back with another text would lose what it is not told.
+        shown["binaryResultsForLlm"] = [binary_result(media) for media in result.media]
     return shown
 
 

@@ -17,9 +17,8 @@ from exeunt.actors.models import (
     ModelRequest,
     ModelResponse,
 )
-from exeunt.models import model_from_provider, model_names
+from exeunt.models import default_base_url, model_from_provider, model_names
 from exeunt.models.http.urls import parse_endpoint
-from exeunt.models.openai.model import DEFAULT_BASE_URL, OpenAIModel
 from exeunt.wire.messages.sessions import ProviderConfig, SessionConfig
 from exeunt.wire.serving.carrying import Carrier
 from exeunt.wire.serving.request_headers import WithHeaders
@@ -142,7 +141,8 @@ class Models:
         return name, self._made(served, name, provider)
 
     def _client(self, served: "Served", name: str, provider: ProviderConfig) -> ModelClient:
-        if provider.wireApi not in (None, "completions"):
+        # Of Anthropic's APIs there is one.
+        if provider.wireApi not in (None, "completions") and provider.type != "anthropic":
             raise InvalidConfiguration(
                 f"provider: wireApi {provider.wireApi!r} is not served; 'completions' is"
             )
@@ -152,8 +152,9 @@ class Models:
         self._made(served, name, wanted)  # what is wrong with the rest is said now
         return WithToken(
             name,
+            wanted["type"],
             partial(served.hub.token, provider.name or "default"),
-            lambda token: self._made(served, name, {**wanted, "api_key": token}),
+            lambda token: self._made(served, name, {**wanted, token_key(wanted): token}),
         )
 
     def _made(self, served: "Served", name: str, provider: Mapping[str, Any]) -> ModelClient:
@@ -161,17 +162,20 @@ class Models:
         agent = user_agent(config.clientName)
         if agent is not None:
             provider = {**provider, "headers": {"user-agent": agent, **(provider.get("headers") or {})}}
-        if config.reasoningEffort is not None:
+        anthropic = provider["type"] == "anthropic"
+        if anthropic and config.enableCitations:
+            provider = {**provider, "citations": True}
+        if config.reasoningEffort is not None and anthropic:
+            provider = {**provider, "effort": config.reasoningEffort}
+        elif config.reasoningEffort is not None:
             options = {**provider.get("options", {}), "reasoning_effort": config.reasoningEffort}
             provider = {**provider, "options": options}
         peer = served.carrier
-        if peer is None or provider["type"] != "openai":
+        if peer is None:
             return model_from_provider(name, provider)
-        origin, _ = parse_endpoint(provider.get("base_url") or DEFAULT_BASE_URL, "")
+        origin, _ = parse_endpoint(provider.get("base_url") or default_base_url(provider), "")
         carrier: Any = Carrier(served.hub, peer, served.session_id, origin)
-        return OpenAIModel(
-            name, **{key: value for key, value in provider.items() if key != "type"}, http=carrier
-        )
+        return model_from_provider(name, provider, http=carrier)
 
 
 def _wanted(config: SessionConfig) -> str | None:
@@ -185,12 +189,20 @@ def plain(provider: ProviderConfig) -> dict[str, Any]:
     wanted: dict[str, Any] = {"type": provider.type or "openai"}
     if provider.baseUrl is not None:
         wanted["base_url"] = provider.baseUrl
-    key = provider.bearerToken or provider.apiKey
-    if key:
-        wanted["api_key"] = key
+    if provider.type == "anthropic" and provider.maxOutputTokens is not None:
+        wanted["max_tokens"] = provider.maxOutputTokens
+    if provider.bearerToken:
+        wanted[token_key(wanted)] = provider.bearerToken
+    elif provider.apiKey:
+        wanted["api_key"] = provider.apiKey
     if provider.headers:
         wanted["headers"] = provider.headers
     return wanted
+
+
+def token_key(wanted: Mapping[str, Any]) -> str:
+    """Return under which key a provider has a bearer token: Anthropic's keys are sent in another header."""
+    return "auth_token" if wanted["type"] == "anthropic" else "api_key"
 
 
 def azure(provider: ProviderConfig, deployment: str) -> dict[str, Any]:

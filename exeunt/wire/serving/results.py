@@ -7,6 +7,7 @@ import msgspec
 
 from exeunt.actors.outcomes import RESULT_TYPES, ToolResult
 from exeunt.actors.text import encodable
+from exeunt.actors.tools.binary_results import media_from
 
 FAILED_TEXT = "Tool execution failed"
 """What is told of a handler that has raised."""
@@ -37,7 +38,9 @@ def result_from(result: Any, error: str | None, tool_name: str, arguments_json: 
 
 
 def _from_object(result: Mapping[str, Any]) -> ToolResult:
-    text = _text(result.get("textResultForLlm"))
+    media, told = media_from(result.get("binaryResultsForLlm"))
+    text = "\n".join(part for part in (_text(result.get("textResultForLlm")), *told) if part)
+    blocks = result.get("contents")
     kind = result.get("resultType")
     if kind not in RESULT_TYPES:
         kind = "success"
@@ -50,6 +53,8 @@ def _from_object(result: Mapping[str, Any]) -> ToolResult:
         encodable(reason) if isinstance(reason, str) and reason else None,
         cast("dict[str, Any]", telemetry) if isinstance(telemetry, dict) else None,
         encodable(log) if isinstance(log, str) else None,
+        media,
+        tuple(cast("list[dict[str, Any]]", blocks)) if isinstance(blocks, list) else (),
     )
 
 

@@ -24,6 +24,7 @@ from exeunt.actors.session import Session
 from exeunt.wire.events.clock import iso
 from exeunt.wire.events.mapper import EventMapper, Usage, WireEvent
 from exeunt.wire.events.mapping import OUTSIDE
+from exeunt.wire.events.media import data_from
 from exeunt.wire.messages.sessions import SessionConfig
 from exeunt.wire.rpc import encode, no_session, notification
 from exeunt.wire.serving import configuration
@@ -350,6 +351,7 @@ class Served:
         """Return a whole log as clients see it; with *moments*, also what it holds and they think of as ephemeral."""
         mapper = EventMapper(self.session_id, self.working_directory)
         mapper.model, mapper.effort = self.first_model, self._mapper.effort
+        mapper.data_from = data_from(events)
         told: list[tuple[int, WireEvent]] = []
         for event in events:
             if type(event) is SessionTruncated:

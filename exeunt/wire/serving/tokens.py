@@ -18,13 +18,16 @@ from exeunt.actors.models import (
 class WithToken:
     """A model that asks for a token before each request."""
 
-    provider = "openai"
-
     def __init__(
-        self, model: str, ask: Callable[[str], Awaitable[str]], make: Callable[[str], ModelClient]
+        self,
+        model: str,
+        provider: str,
+        ask: Callable[[str], Awaitable[str]],
+        make: Callable[[str], ModelClient],
     ) -> None:
-        """*ask* gives a token for a session, *make* the model that sends it."""
+        """*provider* is its type; *ask* gives a token for a session, *make* the model that sends it."""
         self.model = model
+        self.provider = provider
         self._ask = ask
         self._make = make
 
