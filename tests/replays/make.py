@@ -212,9 +212,7 @@ async def taken_up(host: SessionHost, store: MemoryStore) -> None:
 
 
 async def people(host: SessionHost, store: MemoryStore) -> None:
-    """A question and an approval that were answered, a handoff, a summary in the place of messages, what the host noted,
-    and at the end a question and an approval that nobody has answered.
-    """
+    """Questions and approvals, the last of them open; a handoff, a summary, and what the host noted."""
     asks = [call("ask_user", question=TEXT, choices=["left", "right"]), call("submit")]
     model = ScriptedModel(
         [

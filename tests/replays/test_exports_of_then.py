@@ -20,7 +20,7 @@ PATHS = [path for path in sorted(FOLDER.glob("*.jsonl")) if Record.read(path).st
 async def test_an_export_of_then_is_taken_in_with_all_that_it_says(path: Path, tmp_path: Path) -> None:
     events = Record.read(path).events
     session_id = events[0]["session_id"]
-    lines = [HEADER, *({"session_id": session_id, **event} for event in events)]
+    lines = [HEADER, *({"session_id": session_id, "event": event} for event in events)]
     source = tmp_path / "then.jsonl"
     source.write_text("".join(json.dumps(line) + "\n" for line in lines))
     url = f"sqlite:///{tmp_path / 'now.sqlite3'}"
