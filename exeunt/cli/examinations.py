@@ -64,6 +64,7 @@ def extras() -> list[Finding]:
         _extra("openai", "your own AsyncOpenAI object as a model", 'pip install "exeunt[openai]"'),
         _extra("jsonschema-rs", "exeunt serve", 'pip install "exeunt[wire]"'),
         _extra("psycopg", "a journal on PostgreSQL", 'pip install "exeunt[postgres]"'),
+        _extra("wsproto", "models over web sockets", 'pip install "exeunt[websockets]"'),
         _extra("pydantic", "pydantic models as arguments of tools", "pip install pydantic"),
         _extra("xllamacpp", "exeunt chat --gguf PATH", 'pip install "exeunt[local]"'),
         _local_model(),

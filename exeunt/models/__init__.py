@@ -13,10 +13,20 @@ from exeunt.actors.models import ModelClient
 if TYPE_CHECKING:
     from exeunt.models.http import HttpClient
 
-__all__ = ["PROVIDER_TYPES", "default_base_url", "model_from_provider", "model_names"]
+__all__ = [
+    "PROVIDER_TYPES",
+    "WIRE_APIS",
+    "default_base_url",
+    "model_from_provider",
+    "model_names",
+    "wire_api",
+]
 
 PROVIDER_TYPES = ("openai", "anthropic")
 """What `type` of a provider may be."""
+
+WIRE_APIS = ("completions", "responses")
+"""What `wire_api` of a provider of type `openai` may be."""
 
 
 def model_from_provider(
@@ -33,6 +43,10 @@ def model_from_provider(
         raise InvalidConfiguration(f"provider must be a mapping, not {type(provider).__name__}")
     # Each door is imported by who uses it.
     if provider.get("type") == "openai":
+        if wire_api(provider) == "responses":
+            from exeunt.models.responses.provider import responses_provider
+
+            return responses_provider(model, provider, http)
         from exeunt.models.openai.provider import openai_provider
 
         return openai_provider(model, provider, http)
@@ -41,6 +55,17 @@ def model_from_provider(
 
         return anthropic_provider(model, provider, http)
     raise _unknown_type(provider)
+
+
+def wire_api(provider: Mapping[str, Any]) -> str:
+    """Return which API a provider of type `openai` speaks: `completions`, unless it says `responses`.
+
+    Raises `InvalidConfiguration`.
+    """
+    given = provider.get("wire_api") or "completions"
+    if given not in WIRE_APIS:
+        raise InvalidConfiguration(f"provider has the wire_api {given!r}: use one of {', '.join(WIRE_APIS)}")
+    return str(given)
 
 
 async def model_names(provider: Mapping[str, Any]) -> list[str]:

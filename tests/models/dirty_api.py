@@ -6,14 +6,15 @@ from typing import Any
 import attrs
 
 from exeunt.testing.http_double import HttpReply, HttpRequest
-from tests.models import anthropic_support, strict_server
+from tests.models import anthropic_support, responses_support, strict_responses, strict_server
 
 
 @attrs.frozen
 class Api:
     """One API as a session meets it."""
 
-    provider_type: str
+    provider: dict[str, str]
+    """What plain configuration says of it."""
     recovered: Callable[[HttpRequest], HttpReply]
     """What every later request is answered with."""
     refusals: Callable[[bytes], list[str]]
@@ -35,5 +36,21 @@ def _messages_results(request: Any) -> list[tuple[str, str]]:
     ]
 
 
-CHAT = Api("openai", strict_server.recovered, strict_server.refusals, _chat_results)
-MESSAGES = Api("anthropic", anthropic_support.recovered, anthropic_support.refusals, _messages_results)
+def _responses_results(request: Any) -> list[tuple[str, str]]:
+    return [
+        (each["call_id"], each["output"])
+        for each in request["input"]
+        if each["type"] == "function_call_output"
+    ]
+
+
+CHAT = Api({"type": "openai"}, strict_server.recovered, strict_server.refusals, _chat_results)
+MESSAGES = Api(
+    {"type": "anthropic"}, anthropic_support.recovered, anthropic_support.refusals, _messages_results
+)
+RESPONSES = Api(
+    {"type": "openai", "wire_api": "responses"},
+    responses_support.recovered,
+    strict_responses.refusals,
+    _responses_results,
+)

@@ -17,6 +17,8 @@ CASES = sorted(FOLDER.glob("*.json"))
 """Of chat completions APIs."""
 MESSAGES_CASES = sorted((FOLDER / "anthropic").glob("*.json"))
 """Of Messages APIs."""
+RESPONSES_CASES = sorted((FOLDER / "responses").glob("*.json"))
+"""Of Responses APIs."""
 
 
 def read(path: pathlib.Path) -> dict[str, Any]:

@@ -64,7 +64,7 @@ async def talking_to(double: HttpDouble, *, api: Api = CHAT, **options: Any) -> 
     a strict server takes, and no connection may be in use.
     """
     double.otherwise = api.recovered
-    where = provider(double, type=api.provider_type)
+    where = provider(double, **api.provider)
     model = model_from_provider("m", where)
     assert isinstance(model, HttpModel)
     made_with: dict[str, Any] = {

@@ -36,7 +36,7 @@ def refusals(body: bytes) -> list[str]:
     if not is_dict(request):
         return ["the body is no object"]
     found: list[str] = []
-    if any(_is_broken(text) for text in texts_in(request)):
+    if broken_texts(request):
         found.append("half a surrogate pair")
     _check_tools(request.get("tools", [None]), found.append)
     messages = request.get("messages")
@@ -56,7 +56,7 @@ def _check_tools(tools: Any, say: Callable[[str], None]) -> None:
     if len(set(names)) != len(names):
         say(f"two tools have one name: {names}")
     for tool in tools:
-        _check_name(tool["function"]["name"], say)
+        check_name(tool["function"]["name"], say)
         if tool["function"]["parameters"].get("type") != "object":
             say("the parameters of a tool are no object")
 
@@ -126,24 +126,26 @@ def _check_assistant(message: dict[str, Any], where: str, say: Callable[[str], N
             say(f"{where}: a call with the id {call.get('id')!r}")
         if call.get("type") != "function":
             say(f"{where}: a call of type {call.get('type')!r}")
-        _check_name(call["function"].get("name"), say)
-        _check_arguments(call["function"].get("arguments"), say)
+        check_name(call["function"].get("name"), say)
+        check_arguments(call["function"].get("arguments"), say)
     return [call.get("id") for call in calls]
 
 
-def _check_name(name: Any, say: Callable[[str], None]) -> None:
+def check_name(name: Any, say: Callable[[str], None]) -> None:
+    """Say what is wrong with the name of a tool."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         say(f"the name {name!r}")
 
 
-def _check_arguments(text: Any, say: Callable[[str], None]) -> None:
+def check_arguments(text: Any, say: Callable[[str], None]) -> None:
+    """Say what is wrong with the arguments of a call."""
     try:
         value = json.loads(text, parse_constant=_refuse_constant)
     except (TypeError, ValueError, RecursionError):
         value = None
     if not is_dict(value):
         say(f"arguments that are no object: {text!r:.80}")
-    elif any(map(_is_broken, texts_in(value))):
+    elif broken_texts(value):
         say("half a surrogate pair in arguments")
 
 
@@ -162,6 +164,11 @@ def texts_in(value: Any) -> Iterable[str]:
             todo += [*each.keys(), *each.values()]
         elif is_list(each):
             todo += each
+
+
+def broken_texts(value: Any) -> bool:
+    """Whether any text in *value* holds half a surrogate pair."""
+    return any(map(_is_broken, texts_in(value)))
 
 
 def _is_broken(text: str) -> bool:

@@ -12,8 +12,9 @@ from exeunt.actors.models import ModelDelta, ModelError, ModelRequest, ModelResp
 from exeunt.models.door import HttpModel
 from exeunt.testing.http_double import HttpDouble, open_http_double
 from tests.models.anthropic_support import claude_at
-from tests.models.dirty_cases import CASES, MESSAGES_CASES, packet, read, reply_of
+from tests.models.dirty_cases import CASES, MESSAGES_CASES, RESPONSES_CASES, packet, read, reply_of
 from tests.models.openai_support import Said, model_at, tool
+from tests.models.responses_support import responses_at
 
 TOOLS = tuple(
     map(tool, ("get_weather", "read_file", "write_file", "list_files", "set_level", "set_todos", "get_row"))
@@ -55,7 +56,7 @@ def check_invalid(case: dict[str, Any], expected: list[dict[str, Any]], answer: 
     ("door", "case"),
     [
         pytest.param(door, read(path), id=path.stem)
-        for door, paths in ((model_at, CASES), (claude_at, MESSAGES_CASES))
+        for door, paths in ((model_at, CASES), (claude_at, MESSAGES_CASES), (responses_at, RESPONSES_CASES))
         for path in paths
     ],
 )
@@ -99,4 +100,4 @@ async def test_a_dirty_answer_ends_as_it_must(
 
 
 def test_no_case_is_missing() -> None:
-    assert (len(CASES), len(MESSAGES_CASES)) == (73, 13)
+    assert (len(CASES), len(MESSAGES_CASES), len(RESPONSES_CASES)) == (73, 13, 7)

@@ -21,8 +21,8 @@ from exeunt.actors.events import (
 )
 from exeunt.actors.models import ModelError
 from exeunt.testing.http_double import open_http_double
-from tests.models.dirty_api import CHAT, MESSAGES, Api
-from tests.models.dirty_cases import CASES, MESSAGES_CASES, packet, read, reply_of
+from tests.models.dirty_api import CHAT, MESSAGES, RESPONSES, Api
+from tests.models.dirty_cases import CASES, MESSAGES_CASES, RESPONSES_CASES, packet, read, reply_of
 from tests.models.openai_session_support import DEFAULTS, KEY, Toolbox, Watched, talking_to
 from tests.models.strict_server import RECOVERED
 
@@ -108,7 +108,7 @@ def check_failed(watched: Watched, case: dict[str, Any], caught: TurnFailed) -> 
     ("api", "case"),
     [
         pytest.param(api, read(path), id=path.stem)
-        for api, paths in ((CHAT, CASES), (MESSAGES, MESSAGES_CASES))
+        for api, paths in ((CHAT, CASES), (MESSAGES, MESSAGES_CASES), (RESPONSES, RESPONSES_CASES))
         for path in paths
     ],
 )

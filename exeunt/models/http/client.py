@@ -104,6 +104,18 @@ class HttpClient:
                 raise
         raise _out_of_time("the head of an answer")
 
+    @property
+    def authority(self) -> str:
+        """The server, as a request names it: `host`, or `host:port`."""
+        return self._origin.authority
+
+    async def dial(self) -> tuple[trio.abc.Stream, trio.SocketStream]:
+        """Open a connection that no pool keeps, for what is not HTTP for long; return it, and the socket below it.
+
+        Through the same proxy, with the same TLS, within the same time. Raises `ModelError`.
+        """
+        return await self._pool.dial(tunnel=True)
+
     def close(self) -> None:
         """Close the idle connections; calls under way end normally, new ones are refused."""
         self._pool.close()

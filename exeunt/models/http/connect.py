@@ -29,7 +29,7 @@ def default_ssl_context() -> ssl.SSLContext:
 
 
 async def dial(
-    origin: Origin, proxy: Proxy | None, ssl_context: ssl.SSLContext | None
+    origin: Origin, proxy: Proxy | None, ssl_context: ssl.SSLContext | None, *, tunnel: bool = False
 ) -> tuple[trio.abc.Stream, trio.SocketStream]:
     """Connect to *origin*; return the stream to talk on and the socket below it.
 
@@ -44,9 +44,9 @@ async def dial(
         ) from error
     stream: trio.abc.Stream = tcp
     try:
+        if proxy is not None and (tunnel or origin.scheme == "https"):
+            await _tunnel(tcp, origin, proxy)
         if origin.scheme == "https":
-            if proxy is not None:
-                await _tunnel(tcp, origin, proxy)
             stream = await _encrypt(tcp, origin, ssl_context or default_ssl_context())
     except BaseException:
         tcp.socket.close()

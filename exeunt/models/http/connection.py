@@ -156,12 +156,7 @@ class Connection:
 
     def is_readable(self) -> bool:
         """Whether there is something to read: on a drained connection that is its end, or nonsense."""
-        if sys.platform == "win32":
-            return bool(select.select([self._socket.fileno()], [], [], 0)[0])
-        # Not `select.select`, which knows no file descriptors above 1,023.
-        poll = select.poll()
-        poll.register(self._socket.fileno(), select.POLLIN)
-        return bool(poll.poll(0))
+        return is_readable(self._socket)
 
     async def drain(self) -> bool:
         """Read a connection that `can_drain` to the end of the body; return whether it can be used again."""
@@ -183,3 +178,13 @@ class Connection:
     def detach(self) -> int:
         """Give the file descriptor up to the caller. For finalizers, which may run outside of trio."""
         return self._socket.detach()
+
+
+def is_readable(socket: trio.socket.SocketType) -> bool:
+    """Whether there is something to read, or the end of the connection, without waiting."""
+    if sys.platform == "win32":
+        return bool(select.select([socket.fileno()], [], [], 0)[0])
+    # Not `select.select`, which knows no file descriptors above 1,023.
+    poll = select.poll()
+    poll.register(socket.fileno(), select.POLLIN)
+    return bool(poll.poll(0))

@@ -204,10 +204,17 @@ class ConnectionPool:
     async def _open(self) -> Connection:
         # The permits bound what is in use; what is idle must make room.
         self._evict(self._limits.max_connections - self._in_use())
+        stream, tcp = await self.dial()
+        self._opened += 1
+        return Connection(stream, tcp)
+
+    async def dial(self, *, tunnel: bool = False) -> tuple[trio.abc.Stream, trio.SocketStream]:
+        """Connect, and keep nothing of it. With *tunnel* a proxy must let all through, also without TLS.
+
+        Raises `ModelError`.
+        """
         with trio.move_on_after(self._timeouts.connect):
-            stream, tcp = await dial(self._origin, self._proxy, self._ssl_context)
-            self._opened += 1
-            return Connection(stream, tcp)
+            return await dial(self._origin, self._proxy, self._ssl_context, tunnel=tunnel)
         raise ModelError(
             ModelErrorKind.TIMEOUT,
             f"no connection to {self._origin.address} within {self._timeouts.connect:g} s",

@@ -55,6 +55,7 @@ class ProviderConfig:
     bearerToken: str | None = None
     hasBearerTokenProvider: bool | None = None
     wireApi: str | None = None
+    transport: str | None = None
     azure: AzureOptions | None = None
     headers: dict[str, str] | None = None
     modelId: str | None = None
@@ -74,6 +75,14 @@ class ModelConfig:
     name: str | None = None
     maxPromptTokens: int | None = None
     maxContextWindowTokens: int | None = None
+
+
+@attrs.frozen(kw_only=True)
+class CapiOptions:
+    """What holds for the server's own models."""
+
+    enableWebSocketResponses: bool | None = None
+    """`False`: over HTTP also those models that say that they can be reached over web sockets."""
 
 
 @attrs.frozen(kw_only=True)
@@ -114,7 +123,9 @@ class SessionConfig:
     provider: ProviderConfig | None = None
     providers: list[ProviderConfig] | None = None
     models: list[ModelConfig] | None = None
+    capi: CapiOptions | None = None
     reasoningEffort: str | None = None
+    reasoningSummary: str | None = None
     enableCitations: bool | None = None
     streaming: bool | None = None
     systemMessage: SystemMessageConfig | None = None

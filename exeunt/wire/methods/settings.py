@@ -202,7 +202,9 @@ def get_endpoint(connection: Connection, params: se.GetEndpoint) -> dict[str, An
         "headers": provider.headers or {},
     }
     if provider.type != "anthropic":
-        about["wireApi"] = "completions"
+        about["wireApi"] = provider.wireApi or "completions"
+        if provider.transport is not None:
+            about["transport"] = provider.transport
     if provider.apiKey is not None:
         about["apiKey"] = provider.apiKey
     return about

@@ -10,7 +10,7 @@ from typing import Any, cast
 import trio
 
 from exeunt.actors.errors import ClientGone, ClientRefused, ExeuntError, SessionNotFound
-from exeunt.actors.events import Event
+from exeunt.actors.events import Event, SessionIdle, SessionShutdown
 from exeunt.actors.hooks import HookInvocation
 from exeunt.actors.outcomes import ToolResult
 from exeunt.actors.permissions import LeavePending, PermissionRequest, UserNotAvailable
@@ -20,7 +20,8 @@ from exeunt.host import SessionHost
 from exeunt.wire.events.clock import iso
 from exeunt.wire.options import WireOptions
 from exeunt.wire.rpc import no_session
-from exeunt.wire.serving.carrying import Exchange
+from exeunt.wire.serving.carrying import CarriedSocket, Exchange
+from exeunt.wire.serving.catalogue import Catalogue
 from exeunt.wire.serving.client import Peer
 from exeunt.wire.serving.configuration import Handlers
 from exeunt.wire.serving.hooks import hooks_of
@@ -34,6 +35,10 @@ HISTORIES_AT_ONCE = 4
 """Whole logs that are made into answers at the same time: 100,000 events are some 30 MB."""
 
 
+_RESTS = (SessionIdle, SessionShutdown)
+"""Events after which a session makes no request for some time."""
+
+
 class Hub:
     """The sessions of one server."""
 
@@ -45,6 +50,10 @@ class Hub:
         self.sessions: dict[str, Served] = {}
         self.exchanges: dict[str, tuple[Peer, Exchange]] = {}
         """Requests to models that clients send."""
+        self.sockets: dict[str, list[CarriedSocket]] = {}
+        """Web sockets to models that clients have opened, by the sessions that they serve."""
+        self.catalogues: dict[Peer, Catalogue] = {}
+        """What clients that send requests have brought of the models that there are."""
         self.histories = trio.CapacityLimiter(HISTORIES_AT_ONCE)
         """For who reads a whole log: it is long, and long in many answers at once is too much."""
         self.handlers = Handlers(
@@ -63,6 +72,14 @@ class Hub:
         served = self.sessions.get(session_id)
         if served is not None:
             served.show(events)
+        if session_id in self.sockets and any(isinstance(event, _RESTS) for event in events):
+            self._hang_up(session_id)
+
+    def _hang_up(self, session_id: str) -> None:
+        """The session has nothing left to do: its web sockets are closed that serve no request."""
+        for socket in list(self.sockets.get(session_id, ())):
+            if socket.resting:
+                socket.close()
 
     async def _call_tool(self, arguments: dict[str, Any], invocation: ToolInvocation) -> ToolResult:
         return await self.served(invocation.session_id).asking.call(invocation)
@@ -92,6 +109,12 @@ class Hub:
         for sender, exchange in list(self.exchanges.values()):
             if sender is peer:
                 exchange.add(b"", True, "it has disconnected")
+        self.catalogues.pop(peer, None)
+        for socket in [one for sockets in self.sockets.values() for one in sockets]:
+            # Nobody may come to see that one is dead which serves no request.
+            if socket.resting and socket.exchange.is_done:
+                self.exchanges.pop(socket.exchange.request_id, None)
+                socket.close()
 
     def served(self, session_id: str) -> Served:
         """Return a session that calls us. Raises `SessionNotFound`."""

@@ -21,6 +21,8 @@ from exeunt.models import default_base_url, model_from_provider, model_names
 from exeunt.models.http.urls import parse_endpoint
 from exeunt.wire.messages.sessions import ProviderConfig, SessionConfig
 from exeunt.wire.serving.carrying import Carrier
+from exeunt.wire.serving.catalogue import Catalogue, Catalogued, api_of, fetched
+from exeunt.wire.serving.client import Peer
 from exeunt.wire.serving.request_headers import WithHeaders
 from exeunt.wire.serving.tokens import WithToken
 
@@ -138,14 +140,40 @@ class Models:
             provider = {"type": "openai", "base_url": CARRIED}
         if name is None:
             return "", NoModel("", NO_NAME)
+        if served.carrier is not None and provider["type"] == "openai" and "wire_api" not in provider:
+            return name, self._catalogued(served, served.carrier, name, provider)
         return name, self._made(served, name, provider)
 
+    def _catalogued(
+        self, served: "Served", peer: Peer, name: str, provider: Mapping[str, Any]
+    ) -> ModelClient:
+        """Return a model that speaks the API which its place says, and that the client is asked for."""
+        self._made(served, name, provider)  # what is wrong with it is said now
+        capi = served.config.capi
+        sockets = capi is None or capi.enableWebSocketResponses is not False
+        base_url = provider.get("base_url") or default_base_url(provider)
+
+        async def find() -> Catalogue:
+            known = served.hub.catalogues.get(peer)
+            if known is None:
+                known = await fetched(self._carrier(served, peer, provider), base_url, provider)
+                served.hub.catalogues[peer] = known
+            return known
+
+        return Catalogued(
+            name,
+            find,
+            lambda endpoints: self._made(
+                served, name, {**provider, **api_of(endpoints, sockets=sockets)}, peer
+            ),
+        )
+
+    @staticmethod
+    def _carrier(served: "Served", peer: Peer, provider: Mapping[str, Any]) -> Any:
+        origin, _ = parse_endpoint(provider.get("base_url") or default_base_url(provider), "")
+        return Carrier(served.hub, peer, served.session_id, origin)
+
     def _client(self, served: "Served", name: str, provider: ProviderConfig) -> ModelClient:
-        # Of Anthropic's APIs there is one.
-        if provider.wireApi not in (None, "completions") and provider.type != "anthropic":
-            raise InvalidConfiguration(
-                f"provider: wireApi {provider.wireApi!r} is not served; 'completions' is"
-            )
         wanted = azure(provider, name) if provider.type == "azure" else plain(provider)
         if not provider.hasBearerTokenProvider:
             return self._made(served, name, wanted)
@@ -157,7 +185,10 @@ class Models:
             lambda token: self._made(served, name, {**wanted, token_key(wanted): token}),
         )
 
-    def _made(self, served: "Served", name: str, provider: Mapping[str, Any]) -> ModelClient:
+    def _made(
+        self, served: "Served", name: str, provider: Mapping[str, Any], peer: Peer | None = None
+    ) -> ModelClient:
+        """Return the client of a model; *peer* sends its requests, or else whichever client does now."""
         config = served.config
         agent = user_agent(config.clientName)
         if agent is not None:
@@ -167,15 +198,28 @@ class Models:
             provider = {**provider, "citations": True}
         if config.reasoningEffort is not None and anthropic:
             provider = {**provider, "effort": config.reasoningEffort}
-        elif config.reasoningEffort is not None:
-            options = {**provider.get("options", {}), "reasoning_effort": config.reasoningEffort}
-            provider = {**provider, "options": options}
-        peer = served.carrier
+        elif not anthropic:
+            provider = {
+                **provider,
+                "options": {**provider.get("options", {}), **_reasoning(config, provider)},
+            }
+        peer = peer or served.carrier
         if peer is None:
             return model_from_provider(name, provider)
-        origin, _ = parse_endpoint(provider.get("base_url") or default_base_url(provider), "")
-        carrier: Any = Carrier(served.hub, peer, served.session_id, origin)
-        return model_from_provider(name, provider, http=carrier)
+        return model_from_provider(name, provider, http=self._carrier(served, peer, provider))
+
+
+def _reasoning(config: SessionConfig, provider: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that say how much a model is to reason, under the names of the provider's API."""
+    effort, summary = config.reasoningEffort, config.reasoningSummary
+    if provider.get("wire_api") != "responses":
+        return {} if effort is None else {"reasoning_effort": effort}
+    given: dict[str, Any] = dict(provider.get("options", {}).get("reasoning") or {})
+    if effort is not None:
+        given["effort"] = effort
+    if summary is not None and summary != "none":
+        given["summary"] = summary
+    return {"reasoning": given} if given else {}
 
 
 def _wanted(config: SessionConfig) -> str | None:
@@ -197,6 +241,20 @@ def plain(provider: ProviderConfig) -> dict[str, Any]:
         wanted["api_key"] = provider.apiKey
     if provider.headers:
         wanted["headers"] = provider.headers
+    return wanted if provider.type == "anthropic" else {**wanted, **_wire_api(provider)}
+
+
+def _wire_api(provider: ProviderConfig) -> dict[str, Any]:
+    """Return which API a provider speaks, and how. Raises `InvalidConfiguration`."""
+    if provider.transport == "websockets" and provider.wireApi != "responses":
+        raise InvalidConfiguration("provider: transport 'websockets' is for wireApi 'responses'")
+    wanted: dict[str, Any] = {}
+    if provider.wireApi is not None:
+        wanted["wire_api"] = provider.wireApi
+    if provider.transport is not None and provider.wireApi == "responses":
+        wanted["transport"] = provider.transport
+    if provider.maxOutputTokens is not None and provider.wireApi == "responses":
+        wanted["options"] = {"max_output_tokens": provider.maxOutputTokens}
     return wanted
 
 
@@ -215,18 +273,18 @@ def azure(provider: ProviderConfig, deployment: str) -> dict[str, Any]:
         raise InvalidConfiguration("provider: type 'azure' needs the baseUrl of the resource")
     base = provider.baseUrl.rstrip("/")
     version = provider.azure.apiVersion if provider.azure is not None else None
-    place = (
-        f"{base}/openai/v1"
-        if version is None
-        else f"{base}/openai/deployments/{quote(deployment, safe='')}?api-version={quote(version, safe='')}"
-    )
+    place = f"{base}/openai/v1"
+    if version is not None:
+        # The Responses API names the model in the request, not in the path.
+        named = "" if provider.wireApi == "responses" else f"/deployments/{quote(deployment, safe='')}"
+        place = f"{base}/openai{named}?api-version={quote(version, safe='')}"
     headers = dict(provider.headers or {})
     if provider.apiKey and not provider.bearerToken:
         headers.setdefault("api-key", provider.apiKey)
     wanted: dict[str, Any] = {"type": "openai", "base_url": place, "headers": headers}
     if provider.bearerToken:
         wanted["api_key"] = provider.bearerToken
-    return wanted
+    return {**wanted, **_wire_api(provider)}
 
 
 def user_agent(client_name: str | None) -> str | None:

@@ -1,0 +1,135 @@
+"""The client of one model behind the Responses API."""
+
+import ssl
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import msgspec
+
+from exeunt.actors.media import Media
+from exeunt.actors.models import (
+    MediaSupport,
+    Message,
+    ModelError,
+    ModelErrorKind,
+    ModelRequest,
+    Role,
+    ToolCall,
+    reasoning_blocks_of,
+)
+from exeunt.models.door.answers import AnswerReader
+from exeunt.models.door.headers import bearer, wire_headers
+from exeunt.models.door.model import MAX_RESPONSE_BYTES, Connecting, HttpModel
+from exeunt.models.http import HttpClient, PoolLimits, Response, Timeouts
+from exeunt.models.http.urls import parse_endpoint
+from exeunt.models.openai.model import DEFAULT_BASE_URL
+from exeunt.models.responses.answers import ResponseReader
+from exeunt.models.responses.requests import RequestEncoder
+
+PATH = "/responses"
+
+
+class ResponsesModel(HttpModel):
+    """A model behind OpenAI's Responses API, or a server that speaks it; a `ModelClient`.
+
+    One object serves any number of sessions of one trio run at once. A call fails with `ModelError` and is not
+    tried again here, but for two cases: a kept connection that turns out to be dead, and reasoning of earlier answers
+    that the server does not take back, without which the request is sent once more. A cancelled call closes its
+    own connection and disturbs no other. Without `aclose` the connections go with the object.
+    """
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str = DEFAULT_BASE_URL,
+        api_key: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        proxy: str | None = None,
+        trust_env: bool = True,
+        ssl_context: ssl.SSLContext | None = None,
+        options: Mapping[str, Any] | None = None,
+        developer_role: Literal["system", "developer"] = "developer",
+        media: MediaSupport | None = None,
+        timeouts: Timeouts | None = None,
+        limits: PoolLimits | None = None,
+        max_response_bytes: int = MAX_RESPONSE_BYTES,
+        http: HttpClient | None = None,
+    ) -> None:
+        """Describe the model; nothing is connected yet. Raises `InvalidConfiguration`.
+
+        *base_url* is what comes before `/responses`; a query string (`?api-version=...`) is kept. *options* are
+        further fields of each request, such as `{"reasoning": {"effort": "low"}, "max_output_tokens": 4096}`; the
+        server is asked to store nothing, unless they say `"store": True`. *developer_role* is the role of developer
+        messages on the wire. *media* says what the model is shown, where a request does not say. *api_key*, *headers*,
+        *proxy*, *trust_env*, *max_response_bytes* and *http* are as for `OpenAIModel`.
+        """
+        origin, _ = parse_endpoint(base_url, PATH)
+        # Reasoning is encrypted for who made it: another model or another place refuses it.
+        self._keeper = f"responses {origin.authority} {model}"
+        self._encoder = RequestEncoder(
+            model, options or {}, developer_role=developer_role, keeper=self._keeper, media=media
+        )
+        super().__init__(
+            model,
+            base_url=base_url,
+            path=PATH,
+            headers=wire_headers(bearer(api_key), headers or {}),
+            secrets=(api_key,),
+            connecting=Connecting(
+                proxy=proxy,
+                trust_env=trust_env,
+                ssl_context=ssl_context,
+                timeouts=timeouts,
+                limits=limits,
+                max_response_bytes=max_response_bytes,
+                http=http,
+            ),
+        )
+
+    def _body(self, request: ModelRequest, *, stream: bool) -> bytes:
+        return self._encoder.encode(request, stream=stream)
+
+    def _reader(self, request: ModelRequest) -> AnswerReader:
+        return ResponseReader({tool.name for tool in request.tools}, keeper=self._keeper)
+
+    async def _post(self, request: ModelRequest, *, stream: bool, deadline: float) -> Response:
+        try:
+            return await super()._post(request, stream=stream, deadline=deadline)
+        except ModelError as error:
+            if not refuses_reasoning(error):
+                raise
+            bare = without_reasoning(request)
+            if bare is None:
+                raise
+        # A key that was changed, a server that lost its own: the session would never be answered again.
+        return await super()._post(bare, stream=stream, deadline=deadline)
+
+
+class _Bare(msgspec.Struct, frozen=True, gc=False):
+    """A message without what its model wants to be given back."""
+
+    role: Role
+    content: str
+    tool_calls: tuple[ToolCall, ...]
+    tool_call_id: str | None
+    media: tuple[Media, ...]
+
+
+def refuses_reasoning(error: ModelError) -> bool:
+    """Whether a server refuses a request for the reasoning of earlier answers in it."""
+    if error.kind is not ModelErrorKind.BAD_REQUEST:
+        return False
+    words = str(error).lower()
+    return "encrypted" in words or "'reasoning'" in words
+
+
+def without_reasoning(request: ModelRequest) -> ModelRequest | None:
+    """Return *request* without the reasoning of earlier answers; `None` where it has none."""
+    if all(reasoning_blocks_of(message) is None for message in request.messages):
+        return None
+    messages: list[Message] = [
+        _Bare(message.role, message.content, message.tool_calls, message.tool_call_id, message.media)
+        for message in request.messages
+    ]
+    return msgspec.structs.replace(request, messages=messages)
