@@ -5,6 +5,13 @@ Everything that a host program needs is here. `exeunt.testing` has the scripted 
 the code, begin with `exeunt.actors`, then `exeunt.supervisor`.
 """
 
+from exeunt.actors.citations import (
+    CitationLocation,
+    CitationReference,
+    Citations,
+    CitationSource,
+    CitationSpan,
+)
 from exeunt.actors.errors import (
     ChildExists,
     ChildNotFound,
@@ -165,6 +172,11 @@ __all__ = [
     "ChildExists",
     "ChildNotFound",
     "ChildStartFailed",
+    "CitationLocation",
+    "CitationReference",
+    "CitationSource",
+    "CitationSpan",
+    "Citations",
     "ClearAlreadyStaged",
     "ClearLoop",
     "ClearRefused",

@@ -1,4 +1,4 @@
-"""CPU of one model call: our own client and, in the same run, the official SDK behind our adapter and by itself.
+"""CPU of one model call: our own clients and, in the same run, the official SDK behind our adapter and by itself.
 
 The server is a child process of its own, so only the client's CPU is counted. Read ratios within one run: on a
 shared machine the numbers themselves move.
@@ -16,6 +16,9 @@ import trio
 
 from exeunt.actors.media import Media
 from exeunt.actors.models import ModelRequest, Role, ToolCall
+from exeunt.models.anthropic import AnthropicModel
+from exeunt.models.anthropic.requests import RequestEncoder as MessagesEncoder
+from exeunt.models.media import IMAGES_AND_PDFS
 from exeunt.models.openai import OpenAIModel
 from exeunt.models.openai.adapter import OpenAIClientModel
 from exeunt.models.openai.requests import RequestEncoder
@@ -26,6 +29,9 @@ Call = Callable[[], Awaitable[object]]
 
 ROUNDS = 3
 """Of each, in turn, so that a slow moment of the machine hits all."""
+
+CHAT = "own client, chat completions"
+MESSAGES = "own client, messages"
 
 PIECES = 20
 """Text pieces of a streamed answer."""
@@ -63,13 +69,44 @@ _WHOLE = HttpReply(body=json.dumps(_ANSWER).encode())
 _STREAM = event_stream(*[_chunk({"content": f"piece {n} "}) for n in range(PIECES)], _chunk({}, "stop"))
 
 
+_TEXT = [{"type": "text", "text": _MESSAGE["content"]}]
+_MESSAGES_WHOLE = HttpReply(
+    body=json.dumps(
+        {
+            "id": "a",
+            "type": "message",
+            "role": "assistant",
+            "model": "m",
+            "content": _TEXT,
+            "stop_reason": "end_turn",
+            "usage": {"input_tokens": 20, "output_tokens": 40},
+        }
+    ).encode()
+)
+_MESSAGES_STREAM = event_stream(
+    {"type": "message_start", "message": {"id": "a", "content": [], "usage": {"input_tokens": 20}}},
+    {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+    *[
+        {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": f"piece {n} "}}
+        for n in range(PIECES)
+    ],
+    {"type": "content_block_stop", "index": 0},
+    {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 40}},
+    {"type": "message_stop"},
+    done=False,
+)
+
+
 async def serve() -> None:
     """Answer each request at once, for ever; tell the port on standard output."""
 
     def answer(request: HttpRequest) -> HttpReply:
         # Requests would pile up.
         double.requests.clear()
-        return _STREAM if b'"stream":true' in request.body.replace(b" ", b"") else _WHOLE
+        streams = b'"stream":true' in request.body.replace(b" ", b"")
+        if request.target.endswith("/messages"):
+            return _MESSAGES_STREAM if streams else _MESSAGES_WHOLE
+        return _STREAM if streams else _WHOLE
 
     async with open_http_double() as double:
         double.otherwise = answer
@@ -121,6 +158,7 @@ async def measure(calls_each: int, best: dict[tuple[str, int], float]) -> None:
     """Fill *best* with the microseconds of CPU of each kind of call, by how many there are at once."""
     async with server() as url, openai.AsyncOpenAI(api_key="k", base_url=url, max_retries=0) as client:
         own = OpenAIModel("m", base_url=url, trust_env=False)
+        messages = AnthropicModel("m", base_url=url, trust_env=False)
         adapter = OpenAIClientModel(client, "m")
 
         async def sdk() -> None:
@@ -138,10 +176,12 @@ async def measure(calls_each: int, best: dict[tuple[str, int], float]) -> None:
             await exhaust(stream)
 
         calls: dict[str, Call] = {
-            "own client": lambda: own.complete(REQUEST),
+            CHAT: lambda: own.complete(REQUEST),
+            MESSAGES: lambda: messages.complete(REQUEST),
             "adapter": lambda: adapter.complete(REQUEST),
             "SDK create": sdk,
-            f"own client, stream of {PIECES}": lambda: exhaust(own.stream(REQUEST)),
+            f"{CHAT}, stream of {PIECES}": lambda: exhaust(own.stream(REQUEST)),
+            f"{MESSAGES}, stream of {PIECES}": lambda: exhaust(messages.stream(REQUEST)),
             f"adapter, stream of {PIECES}": lambda: exhaust(adapter.stream(REQUEST)),
             f"SDK create, stream of {PIECES}": sdk_stream,
         }
@@ -151,6 +191,7 @@ async def measure(calls_each: int, best: dict[tuple[str, int], float]) -> None:
                     cost = await cpu_per_call(call, calls_each, at_once)
                     best[name, at_once] = min(cost, best.get((name, at_once), cost))
         await own.aclose()
+        await messages.aclose()
 
 
 def run(size: Size) -> None:
@@ -162,12 +203,23 @@ def run(size: Size) -> None:
         table = Table("us of CPU for a model call", "1 at a time", "50 at once")
         for name in dict.fromkeys(name for name, _ in best):
             table.row(name, *(best.get((name, at_once), "") for at_once in (1, 50)))
+        for way in ("", f", stream of {PIECES}"):
+            costs = [(best.get((MESSAGES + way, n)), best.get((CHAT + way, n))) for n in (1, 50)]
+            ratios = [round(mine / theirs, 2) if mine and theirs else "" for mine, theirs in costs]
+            table.row(f"messages to chat completions{way}, ratio", *ratios)
     table = Table("us to encode a request", "messages only", "with calls")
+    chat = RequestEncoder("m", {}, developer_role="system", stream_usage=True)
+    messages = MessagesEncoder(
+        "m", {}, max_tokens=None, effort=None, prompt_cache=True, citations=False, media=IMAGES_AND_PDFS
+    )
     for count in size.pick(full=(20, 200, 2_000), quick=(20, 200, 2_000), tiny=(20,)):
-        table.row(f"{count:,} messages", encoding(count, False), encoding(count, True))
+        for name, encoder in (("", chat), (", for the Messages API", messages)):
+            table.row(
+                f"{count:,} messages{name}", encoding(encoder, count, False), encoding(encoder, count, True)
+            )
 
 
-def encoding(messages: int, calls: bool) -> float:
+def encoding(encoder: RequestEncoder | MessagesEncoder, messages: int, calls: bool) -> float:
     """Return the microseconds to encode a request of so many *messages*, a third of them calls if *calls*."""
     made = (
         (ToolCall("call_1", "look_up", json.dumps({"word": "exit", "languages": ["en", "la"]})),)
@@ -179,7 +231,6 @@ def encoding(messages: int, calls: bool) -> float:
         Said("assistant", "Exit, left. " * 10, made),
         Said("tool" if calls else "user", "To go off stage. " * 10, (), "call_1"),
     ]
-    encoder = RequestEncoder("m", {}, developer_role="system", stream_usage=True)
     request = ModelRequest([turn[number % 3] for number in range(messages)])
     best = float("inf")
     for _ in range(20):

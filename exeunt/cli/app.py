@@ -98,11 +98,19 @@ def chat(
     gguf: Annotated[
         Path | None, typer.Option(metavar="PATH", help="The model in this GGUF file.", rich_help_panel=_MODEL)
     ] = None,
+    provider: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TYPE",
+            help=f"What the API speaks: openai or anthropic. {_default('openai')}",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
     base_url: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="An OpenAI-compatible API, such as https://api.openai.com/v1.",
+            help="Where the API is, such as https://api.openai.com/v1.",
             rich_help_panel=_MODEL,
         ),
     ] = None,
@@ -113,7 +121,7 @@ def chat(
         str | None,
         typer.Option(
             metavar="VAR",
-            help=f"Variable with the key. {_default('EXEUNT_API_KEY, then OPENAI_API_KEY')}",
+            help=f"Variable with the key. {_default('EXEUNT_API_KEY, then that of the maker')}",
             rich_help_panel=_MODEL,
         ),
     ] = None,
@@ -147,7 +155,14 @@ def chat(
     from exeunt.cli.chat import WrongChoice, choose_model, run_chat
 
     try:
-        source = choose_model(local=local, gguf=gguf, base_url=base_url, model=model, api_key_env=api_key_env)
+        source = choose_model(
+            local=local,
+            gguf=gguf,
+            provider=provider,
+            base_url=base_url,
+            model=model,
+            api_key_env=api_key_env,
+        )
     except WrongChoice as wrong:
         typer.echo(f"exeunt chat: {wrong}", err=True)
         raise typer.Exit(WRONG_USAGE) from None
@@ -204,7 +219,10 @@ def serve(
         ),
     ] = None,
     provider: Annotated[
-        str | None, typer.Option(metavar="TYPE", help="Such as openai.", rich_help_panel=_PROVIDER)
+        str | None,
+        typer.Option(
+            metavar="TYPE", help=f"openai or anthropic. {_default('openai')}", rich_help_panel=_PROVIDER
+        ),
     ] = None,
     base_url: Annotated[
         str | None, typer.Option(metavar="URL", help="Where it is.", rich_help_panel=_PROVIDER)

@@ -44,6 +44,7 @@ def environment(**changes: str) -> dict[str, str]:
         "LINES",
         "EXEUNT_API_KEY",
         "OPENAI_API_KEY",
+        "ANTHROPIC_API_KEY",
         "OPENAI_BASE_URL",
     }
     kept = {

@@ -15,6 +15,8 @@ import trio
 from exeunt.cli.chat.choice import ApiChoice, LocalChoice, WrongChoice, choose_model
 from exeunt.testing.http_double import HttpDouble, HttpReply, HttpRequest, event_stream, open_http_double
 from tests.cli.programs import EXEUNT, LONGEST, Terminal, at_a_terminal, environment, run
+from tests.models.anthropic_support import recovered as messages_recovered
+from tests.models.strict_server import RECOVERED
 
 needs_terminals = pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are a matter of POSIX")
 
@@ -66,6 +68,9 @@ async def test_without_a_model_the_three_ways_are_shown() -> None:
         ({"model": "m"}, "--model needs --base-url"),
         ({"base_url": "http://x/v1"}, "--base-url needs --model"),
         ({"local": True, "model": "m"}, "do not go with"),
+        ({"local": True, "provider": "anthropic"}, "do not go with"),
+        ({"provider": "oracle", "base_url": "http://x", "model": "m"}, "use one of openai, anthropic"),
+        ({"provider": "anthropic"}, "needs --model"),
         ({"gguf": Path("x.gguf"), "base_url": "http://x/v1"}, "do not go with"),
         ({"local": True, "api_key_env": "K"}, "--api-key-env goes with"),
         ({"base_url": "http://x/v1", "model": "m", "api_key_env": "UNSET"}, "UNSET"),
@@ -92,6 +97,34 @@ def test_the_key_comes_from_the_first_variable_that_is_set(
     chosen = choose_model(base_url="http://x/v1", model="m", api_key_env=named, environment=environment)
     assert isinstance(chosen, ApiChoice)
     assert (chosen.api_key, chosen.key_variable) == (key, variable)
+
+
+@pytest.mark.parametrize(
+    ("environment", "key"),
+    [
+        ({"ANTHROPIC_API_KEY": "a", "OPENAI_API_KEY": "o"}, "a"),
+        ({"ANTHROPIC_API_KEY": "a", "EXEUNT_API_KEY": "e"}, "e"),
+        ({"OPENAI_API_KEY": "o"}, None),
+    ],
+)
+def test_the_key_of_another_maker_is_not_sent_to_anthropic(
+    environment: dict[str, str], key: str | None
+) -> None:
+    chosen = choose_model(provider="anthropic", model="m", environment=environment)
+    assert isinstance(chosen, ApiChoice)
+    assert (chosen.api_key, chosen.base_url) == (key, "https://api.anthropic.com")
+
+
+async def test_a_chat_with_a_messages_api() -> None:
+    async with open_http_double() as double:
+        double.otherwise = messages_recovered
+        url = f"http://127.0.0.1:{double.port}"
+        chosen = ("--provider", "anthropic", "--base-url", url, "--model", "claude-m", "--journal", "memory:")
+        done = await run("chat", *chosen, stdin=b"hello\n")
+        (request,) = double.requests
+    assert done.returncode == 0
+    assert RECOVERED in done.stdout
+    assert (request.target, request.json["model"]) == ("/v1/messages", "claude-m")
 
 
 def test_a_key_is_not_shown_by_accident() -> None:

@@ -115,6 +115,19 @@ async def test_errors_have_their_kind_and_the_id_of_the_request(
     assert error.retry_after == (7.0 if retry else None)
 
 
+@pytest.mark.parametrize(
+    ("status", "said", "retry"), [(429, "false", False), (400, "true", True), (429, "x", True)]
+)
+async def test_a_provider_may_say_whether_to_try_again(status: int, said: str, retry: bool) -> None:
+    reply = HttpReply(status=status, body=b"{}", headers=[("x-should-retry", said), ("retry-after", "1")])
+    async with open_http_double(reply) as double:
+        model = claude_at(double)
+        with pytest.raises(ModelError) as caught:
+            await model.complete(HELLO)
+        await model.aclose()
+    assert (caught.value.retry, caught.value.retry_after) == (retry, 1.0 if retry else None)
+
+
 async def test_a_request_that_is_too_large_is_not_sent_again_when_the_stream_says_so() -> None:
     error = {"type": "error", "error": {"type": "request_too_large", "message": "Too large"}}
     reply = HttpReply(

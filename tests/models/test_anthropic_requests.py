@@ -417,6 +417,17 @@ def test_the_media_of_a_result_are_inside_of_it() -> None:
     assert result["cache_control"] == EPHEMERAL
 
 
+def test_a_failed_call_with_media_is_told_by_its_text_alone() -> None:
+    failed = Result("tool", "no", tool_call_id="c", media=(PNG,), success=False)
+    (result,) = sent(Said("user", "x"), called("c"), failed)["messages"][2]["content"]
+    assert "is_error" not in result
+
+
+def test_a_blank_text_to_be_cited_is_replaced() -> None:
+    body = sent(Said("user", "x", media=(Media("text/plain", b" \n"),)), citations=True)
+    assert body["messages"][0]["content"][1]["source"]["data"] == "(empty)"
+
+
 def test_what_a_model_does_not_take_is_told_as_text() -> None:
     body = sent(Said("user", "Look.", media=(PNG,)), media=MediaSupport(images=False))
     (block,) = body["messages"][0]["content"]

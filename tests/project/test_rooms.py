@@ -32,6 +32,7 @@ OUTSIDE = (
 PURE = (
     "exeunt.actors.errors",
     "exeunt.actors.events",
+    "exeunt.actors.citations",
     "exeunt.actors.media",
     "exeunt.actors.models",
     "exeunt.actors.outcomes",

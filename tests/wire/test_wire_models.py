@@ -90,6 +90,26 @@ async def test_a_client_sends_the_requests_of_its_sessions(autojump_clock: MockC
         assert wire.server.hub.exchanges == {}
 
 
+async def test_a_client_sends_requests_to_anthropic_too(autojump_clock: MockClock) -> None:
+    answer = json.dumps(
+        {"content": [{"type": "text", "text": "carried"}], "stop_reason": "end_turn"}
+    ).encode()
+    async with open_wire(default=DefaultProvider()) as wire:
+        client, (head,), (body,) = await carrying(
+            wire,
+            provider={"type": "anthropic", "baseUrl": "https://models.example/v1", "apiKey": "secret"},
+            reasoningEffort="low",
+        )
+        assert head["url"] == "https://models.example/v1/messages"
+        assert head["headers"]["x-api-key"] == ["secret"]
+        sent = json.loads(body["data"])
+        assert sent["messages"][-1]["content"][0]["text"] == "go"
+        assert sent["thinking"] == {"type": "enabled", "budget_tokens": 2048}
+        await give(client, head["requestId"], answer)
+        await client.event("session.idle")
+        assert client.events("assistant.message")[0]["data"]["content"] == "carried"
+
+
 async def test_a_request_that_the_client_breaks_off_is_an_error_of_the_model(
     autojump_clock: MockClock,
 ) -> None:
@@ -169,6 +189,95 @@ async def test_each_request_has_a_fresh_token_of_the_client(gives: bool) -> None
     assert sent == (["Bearer token-1", "Bearer token-2"] if gives else [])
     if not gives:
         assert client.events("session.error")[0]["data"]["errorType"] == "authentication"
+
+
+async def test_a_token_for_anthropic_is_a_bearer_and_an_answer_is_no_longer_than_the_client_says() -> None:
+    answer = {"content": [{"type": "text", "text": "a"}], "stop_reason": "end_turn"}
+    async with open_http_double() as double, open_wire(default=DefaultProvider()) as wire:
+        double.otherwise = HttpReply(body=json.dumps(answer).encode())
+        client = await wire.connect()
+        client.handlers["providerToken.getToken"] = lambda params: {
+            "token": f"token of {params['providerName']}"
+        }
+        url = f"http://127.0.0.1:{double.port}"
+        place = {"type": "anthropic", "baseUrl": url, "maxOutputTokens": 77}
+        # Of Anthropic's APIs there is one, whatever is said.
+        wanted: tuple[dict[str, Any], ...] = (
+            {"bearerToken": "static", "apiKey": "key", "wireApi": "responses"},
+            {"hasBearerTokenProvider": True, "name": "mine"},
+        )
+        for number, more in enumerate(wanted):
+            await client.create(f"s{number}", model="m", provider={**place, **more})
+            await client.say(session=f"s{number}")
+            await client.event("session.idle", number + 1)
+        told = await client.call("session.provider.getEndpoint", sessionId="s0")
+    assert (told["type"], "wireApi" in told) == ("anthropic", False)
+    assert [request.headers["authorization"] for request in double.requests] == [
+        "Bearer static",
+        "Bearer token of mine",
+    ]
+    assert all("x-api-key" not in request.headers for request in double.requests)
+    assert [request.json["max_tokens"] for request in double.requests] == [77, 77]
+
+
+PDF = base64.b64encode(b"%PDF-1.4 colours").decode()
+
+CITED = {
+    "type": "page_location",
+    "cited_text": "Grass is green.",
+    "document_index": 0,
+    "document_title": "colours.pdf",
+    "start_page_number": 2,
+    "end_page_number": 3,
+}
+
+
+@pytest.mark.parametrize("wanted", [True, False])
+async def test_answers_cite_the_documents_that_are_attached(wanted: bool) -> None:
+    words = [
+        {"type": "text", "text": "😀 It is "},
+        {"type": "text", "text": "green 😀", "citations": [CITED]},
+    ]
+    answer = {"content": words if wanted else words[:1], "stop_reason": "end_turn"}
+    async with open_http_double() as double, open_wire(default=DefaultProvider()) as wire:
+        double.otherwise = HttpReply(body=json.dumps(answer).encode())
+        client = await wire.connect()
+        provider = {"type": "anthropic", "baseUrl": f"http://127.0.0.1:{double.port}"}
+        await client.create(model="m", provider=provider, enableCitations=wanted)
+        attached = {"type": "blob", "data": PDF, "mimeType": "application/pdf", "displayName": "colours.pdf"}
+        await client.say(attachments=[attached])
+        data = (await client.event("assistant.message"))["data"]
+        await client.event("session.idle")
+        (document,) = [
+            block
+            for block in double.requests[0].json["messages"][-1]["content"]
+            if block["type"] == "document"
+        ]
+    assert document["title"] == "colours.pdf"
+    assert document.get("citations") == ({"enabled": True} if wanted else None)
+    if not wanted:
+        assert "citations" not in data
+        return
+    # Counted in UTF-16: an emoji is two.
+    assert data["citations"]["spans"] == [
+        {
+            "startIndex": 9,
+            "endIndex": 17,
+            "references": [
+                {
+                    "sourceId": "source-1",
+                    "citedText": "Grass is green.",
+                    "location": {"type": "page", "startPage": 2, "endPage": 2},
+                    "providerMetadata": {"type": "page_location", "document_index": 0},
+                }
+            ],
+        }
+    ]
+    assert data["citations"]["sources"] == [
+        {"id": "source-1", "provider": "anthropic", "title": "colours.pdf"}
+    ]
+    units = data["content"].encode("utf-16-le")
+    assert units[2 * 9 : 2 * 17].decode("utf-16-le") == "green 😀"
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from exeunt.testing.http_double import HttpReply, open_http_double
 from exeunt.wire.serving.catalogue import api_of, read
-from exeunt.wire.serving.models import DefaultProvider
+from exeunt.wire.serving.models import DefaultProvider, speaking
 from tests.models.responses_support import message, recovered, response, told
 from tests.wire.wire_client import Wire, WireClient, WireFailure, open_wire
 
@@ -89,6 +89,8 @@ async def sending(wire: Wire, endpoints: list[str] | None, **config: Any) -> Sen
         (None, {}, "https://api.githubcopilot.com/chat/completions"),
         (["/chat/completions", "/responses"], {}, "https://api.githubcopilot.com/chat/completions"),
         (["/responses"], {}, "https://api.githubcopilot.com/responses"),
+        (["/v1/messages"], {"reasoningEffort": "low"}, "https://api.githubcopilot.com/v1/messages"),
+        (["/v1/messages", "/chat/completions"], {}, "https://api.githubcopilot.com/chat/completions"),
         (SOCKETS, {}, "wss://api.githubcopilot.com/responses"),
         (SOCKETS, {"capi": {"enableWebSocketResponses": False}}, "https://api.githubcopilot.com/responses"),
         (SOCKETS, {"capi": {"enableWebSocketResponses": True}}, "wss://api.githubcopilot.com/responses"),
@@ -306,3 +308,10 @@ def test_a_catalogue_says_what_it_knows() -> None:
     body = {"data": [{"id": "a", "supported_endpoints": ["/responses", 7]}, {"id": "b"}]}
     assert read(json.dumps(body).encode()) == {"a": frozenset({"/responses"})}
     assert api_of(frozenset(), sockets=True) == {}
+
+
+def test_a_key_is_a_bearer_token_also_for_messages_at_the_same_place() -> None:
+    provider = {"type": "openai", "base_url": "https://x", "api_key": "k", "stream_usage": False}
+    messages = {"type": "anthropic", "base_url": "https://x", "auth_token": "k"}
+    assert speaking(provider, {"type": "anthropic"}) == messages
+    assert speaking(provider, {"wire_api": "responses"}) == {**provider, "wire_api": "responses"}

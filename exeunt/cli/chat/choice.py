@@ -10,13 +10,21 @@ import attrs
 
 from exeunt.models.local import open_local_model
 
-KEY_VARIABLES = ("EXEUNT_API_KEY", "OPENAI_API_KEY")
+KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
+    "openai": ("EXEUNT_API_KEY", "OPENAI_API_KEY"),
+    "anthropic": ("EXEUNT_API_KEY", "ANTHROPIC_API_KEY"),
+}
+"""Where the key of an API is looked for, by the type of its provider."""
+
+_PLACES = {"anthropic": "https://api.anthropic.com"}
+"""Where an API is that nobody else gives under other addresses."""
 
 THREE_WAYS = """\
 Choose one of three:
   exeunt chat --local                        a small model on this machine
   exeunt chat --gguf PATH                    the model in a file of your own
-  exeunt chat --base-url URL --model NAME    a model behind an OpenAI-compatible API"""
+  exeunt chat --base-url URL --model NAME    a model behind an OpenAI-compatible API
+                                             (--provider anthropic: a Messages API)"""
 
 
 class WrongChoice(Exception):
@@ -33,7 +41,7 @@ class LocalChoice:
 
 @attrs.frozen(kw_only=True)
 class ApiChoice:
-    """A model behind an OpenAI-compatible API."""
+    """A model behind an API."""
 
     base_url: str
     model: str
@@ -42,6 +50,7 @@ class ApiChoice:
     """Where the key was found."""
     api_key_env: str | None = None
     """Where it had to be, as the options said."""
+    provider_type: str = "openai"
 
 
 ModelChoice = LocalChoice | ApiChoice
@@ -61,32 +70,44 @@ def choose_model(
     *,
     local: bool = False,
     gguf: Path | None = None,
+    provider: str | None = None,
     base_url: str | None = None,
     model: str | None = None,
     api_key_env: str | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> ModelChoice:
     """Return the choice that the options make. Raises `WrongChoice`."""
-    api = base_url is not None or model is not None
+    api = base_url is not None or model is not None or provider is not None
     if api and (local or gguf is not None):
-        raise WrongChoice(f"--base-url and --model do not go with a model on this machine.\n{THREE_WAYS}")
+        raise WrongChoice(
+            f"--provider, --base-url and --model do not go with a model on this machine.\n{THREE_WAYS}"
+        )
     if not api:
         if api_key_env is not None:
             raise WrongChoice(f"--api-key-env goes with --base-url and --model.\n{THREE_WAYS}")
         if not local and gguf is None:
             raise WrongChoice(f"Which model?\n{THREE_WAYS}")
         return LocalChoice(gguf=gguf)
+    kind = provider or "openai"
+    if kind not in KEY_VARIABLES:
+        raise WrongChoice(f"--provider {kind} is not known: use one of {', '.join(KEY_VARIABLES)}")
+    base_url = base_url or _PLACES.get(kind)
     if not base_url:
         raise WrongChoice("--model needs --base-url, such as --base-url https://api.openai.com/v1")
     if not model:
         raise WrongChoice("--base-url needs --model NAME: an API serves several")
-    variables = KEY_VARIABLES if api_key_env is None else (api_key_env,)
+    variables = KEY_VARIABLES[kind] if api_key_env is None else (api_key_env,)
     variable = next((name for name in variables if environment.get(name)), None)
     if api_key_env is not None and variable is None:
         raise WrongChoice(f"the variable {api_key_env} of --api-key-env is not set")
     key = None if variable is None else environment[variable]
     return ApiChoice(
-        base_url=base_url, model=model, api_key=key, key_variable=variable, api_key_env=api_key_env
+        base_url=base_url,
+        model=model,
+        api_key=key,
+        key_variable=variable,
+        api_key_env=api_key_env,
+        provider_type=kind,
     )
 
 
@@ -99,6 +120,6 @@ async def open_model(choice: ModelChoice) -> AsyncGenerator[OpenModel]:
             provider = {"type": "openai", "base_url": server.base_url, "trust_env": False}
             yield OpenModel(server.model, provider, "on this machine")
         return
-    provider = {"type": "openai", "base_url": choice.base_url, "api_key": choice.api_key}
+    provider = {"type": choice.provider_type, "base_url": choice.base_url, "api_key": choice.api_key}
     key = "without a key" if choice.key_variable is None else f"key from {choice.key_variable}"
     yield OpenModel(choice.model, provider, f"at {choice.base_url}, {key}")

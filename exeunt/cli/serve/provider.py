@@ -8,6 +8,7 @@ from typing import Any
 import attrs
 
 from exeunt.actors.errors import InvalidConfiguration
+from exeunt.models import PROVIDER_TYPES
 from exeunt.structuring import structured
 from exeunt.wire.options import WireOptions
 from exeunt.wire.serving.models import DefaultProvider
@@ -61,10 +62,14 @@ def default_provider(
 ) -> DefaultProvider:
     """Return the provider: an option wins over the file, and the file over the environment.
 
-    Raises `InvalidConfiguration` for a variable that is named and not set.
+    Raises `InvalidConfiguration` for a type that is not known, and for a variable that is named and not set.
     """
     table = table or ProviderTable()
     kind = kind or table.type or environ.get("EXEUNT_PROVIDER_TYPE")
+    if kind is not None and kind not in PROVIDER_TYPES:
+        raise InvalidConfiguration(
+            f"provider type {kind!r} is not known: use one of {', '.join(PROVIDER_TYPES)}"
+        )
     base_url = base_url or table.base_url or environ.get("EXEUNT_PROVIDER_BASE_URL")
     model = model or table.model or environ.get("EXEUNT_PROVIDER_MODEL")
     variable = api_key_env or table.api_key_env

@@ -22,7 +22,7 @@ class Text(msgspec.Struct, tag="text", omit_defaults=True, gc=False):
     cache_control: CacheControl | None = None
 
 
-class ToolUse(msgspec.Struct, tag="tool_use", omit_defaults=True):
+class ToolUse(msgspec.Struct, tag="tool_use", omit_defaults=True, gc=False):
     """A call that the model asked for."""
 
     id: str
@@ -31,7 +31,7 @@ class ToolUse(msgspec.Struct, tag="tool_use", omit_defaults=True):
     cache_control: CacheControl | None = None
 
 
-class Source(msgspec.Struct, omit_defaults=True):
+class Source(msgspec.Struct, gc=False):
     """The data of a picture or of a document: as base64, or a plain text."""
 
     type: str
@@ -39,7 +39,7 @@ class Source(msgspec.Struct, omit_defaults=True):
     data: str
 
 
-class Image(msgspec.Struct, tag="image", omit_defaults=True):
+class Image(msgspec.Struct, tag="image", omit_defaults=True, gc=False):
     """A picture."""
 
     source: Source
@@ -52,7 +52,7 @@ class CitationsConfig(msgspec.Struct, frozen=True, gc=False):
     enabled: bool = True
 
 
-class Document(msgspec.Struct, tag="document", omit_defaults=True):
+class Document(msgspec.Struct, tag="document", omit_defaults=True, gc=False):
     """A PDF, or a plain text."""
 
     source: Source
@@ -61,7 +61,7 @@ class Document(msgspec.Struct, tag="document", omit_defaults=True):
     cache_control: CacheControl | None = None
 
 
-class ToolResult(msgspec.Struct, tag="tool_result", omit_defaults=True):
+class ToolResult(msgspec.Struct, tag="tool_result", omit_defaults=True, gc=False):
     """What came of a call."""
 
     tool_use_id: str
@@ -74,7 +74,7 @@ Block = Text | ToolUse | ToolResult | Image | Document | msgspec.Raw
 """Raw ones are blocks of thoughts, as the API wrote them."""
 
 
-class Said(msgspec.Struct):
+class Said(msgspec.Struct, gc=False):
     """A message of the conversation."""
 
     role: str

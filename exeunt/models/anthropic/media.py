@@ -3,6 +3,7 @@
 from exeunt.actors.media import Media
 from exeunt.actors.models import Message
 from exeunt.models.anthropic.blocks import CitationsConfig, Document, Image, Source, Text
+from exeunt.models.door.calls import EMPTY_TEXT
 
 # Longer ones the API refuses.
 _LONGEST_TITLE = 500
@@ -30,7 +31,7 @@ def shown_blocks(message: Message, *, cited: bool) -> list[Text | Image | Docume
 def _source(media: Media) -> Source:
     text = media.text
     if text is not None:
-        return Source("text", "text/plain", text)
+        return Source("text", "text/plain", text if text.strip() else EMPTY_TEXT)
     return Source("base64", media.essence, media.base64)
 
 

@@ -15,8 +15,6 @@ from exeunt.actors.text import encodable
 from exeunt.models.anthropic.blocks import (
     EPHEMERAL,
     Block,
-    Document,
-    Image,
     Said,
     Text,
     ToolResult,
@@ -143,10 +141,11 @@ class RequestEncoder:
 
     def _result(self, message: Message, failed: bool) -> ToolResult:
         content = message.content
-        shown: str | list[Text | Image | Document] = content if content.strip() else EMPTY_TEXT
+        call_id = legal_id(message.tool_call_id or "")
         if message.media:
-            shown = shown_blocks(message, cited=self._cited)
-        return ToolResult(legal_id(message.tool_call_id or ""), shown, failed)
+            # The API takes nothing but text in a result that is marked as an error.
+            return ToolResult(call_id, shown_blocks(message, cited=self._cited))
+        return ToolResult(call_id, content if content.strip() else EMPTY_TEXT, failed)
 
 
 def _add(said: list[Said], role: str, blocks: Sequence[Block]) -> None:

@@ -83,6 +83,9 @@ def failure(status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
     special = _by_words(value)
     if special is not None and special[0] in _WORD_WINS.get(status, ()):
         kind, retry = special
+    # Some providers know better than their status tells.
+    if headers.get("x-should-retry") in ("true", "false"):
+        retry = headers["x-should-retry"] == "true"
     after: float | None = None
     if retry:
         advice = retry_advice(headers, now=time.time())

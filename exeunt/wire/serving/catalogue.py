@@ -13,7 +13,8 @@ from exeunt.models.http.urls import parse_endpoint
 from exeunt.wire.serving.carrying import Carrier
 
 Catalogue = dict[str, frozenset[str]]
-"""The endpoints of each model that names some: `/chat/completions`, `/responses`, `ws:/responses`."""
+"""The endpoints of each model that names some: `/chat/completions`, `/responses`, `ws:/responses`,
+`/v1/messages`."""
 
 SECONDS = 30.0
 """For the catalogue: a message waits for it."""
@@ -31,6 +32,8 @@ def api_of(endpoints: frozenset[str], *, sockets: bool) -> dict[str, Any]:
         return {"wire_api": "responses", "transport": "websockets"}
     if "/responses" in endpoints and "/chat/completions" not in endpoints:
         return {"wire_api": "responses"}
+    if "/v1/messages" in endpoints and "/chat/completions" not in endpoints:
+        return {"type": "anthropic"}
     return {}
 
 

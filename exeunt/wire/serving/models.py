@@ -164,7 +164,7 @@ class Models:
             name,
             find,
             lambda endpoints: self._made(
-                served, name, {**provider, **api_of(endpoints, sockets=sockets)}, peer
+                served, name, speaking(provider, api_of(endpoints, sockets=sockets)), peer
             ),
         )
 
@@ -256,6 +256,18 @@ def _wire_api(provider: ProviderConfig) -> dict[str, Any]:
     if provider.maxOutputTokens is not None and provider.wireApi == "responses":
         wanted["options"] = {"max_output_tokens": provider.maxOutputTokens}
     return wanted
+
+
+def speaking(provider: Mapping[str, Any], api: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a provider of type `openai` as what its catalogue says that it is."""
+    if api.get("type") != "anthropic":
+        return {**provider, **api}
+    # The place is the same, and so is the key: other APIs of one place do not have keys of their own.
+    kept = {
+        name: provider[name] for name in ("base_url", "headers", "proxy", "trust_env") if name in provider
+    }
+    key = provider.get("api_key")
+    return {**kept, **api, **({} if key is None else {"auth_token": key})}
 
 
 def token_key(wanted: Mapping[str, Any]) -> str:
