@@ -22,6 +22,8 @@ from exeunt.models.media import IMAGES_AND_PDFS
 from exeunt.models.openai import OpenAIModel
 from exeunt.models.openai.adapter import OpenAIClientModel
 from exeunt.models.openai.requests import RequestEncoder
+from exeunt.models.responses import ResponsesModel
+from exeunt.models.responses.requests import RequestEncoder as ResponsesEncoder
 from exeunt.testing.http_double import HttpReply, HttpRequest, event_stream, open_http_double
 from loadtests.frame import Size, Table, main
 
@@ -32,6 +34,7 @@ ROUNDS = 3
 
 CHAT = "own client, chat completions"
 MESSAGES = "own client, messages"
+RESPONSES = "own client, responses"
 
 PIECES = 20
 """Text pieces of a streamed answer."""
@@ -97,6 +100,35 @@ _MESSAGES_STREAM = event_stream(
 )
 
 
+_ITEM = {
+    "type": "message",
+    "id": "m",
+    "role": "assistant",
+    "status": "completed",
+    "content": [{"type": "output_text", "text": _MESSAGE["content"], "annotations": []}],
+}
+_RESPONSE = {
+    "id": "a",
+    "object": "response",
+    "status": "completed",
+    "output": [_ITEM],
+    "usage": {"input_tokens": 20, "output_tokens": 40},
+}
+_AT = {"item_id": "m", "output_index": 0, "content_index": 0}
+_STREAMED = "".join(f"piece {n} " for n in range(PIECES))
+_DONE = {**_ITEM, "content": [{"type": "output_text", "text": _STREAMED, "annotations": []}]}
+_RESPONSES_WHOLE = HttpReply(body=json.dumps(_RESPONSE).encode())
+_RESPONSES_STREAM = event_stream(
+    {"type": "response.created", "response": {**_RESPONSE, "status": "in_progress", "output": []}},
+    {"type": "response.output_item.added", "output_index": 0, "item": {**_ITEM, "content": []}},
+    *[{"type": "response.output_text.delta", **_AT, "delta": f"piece {n} "} for n in range(PIECES)],
+    {"type": "response.output_text.done", **_AT, "text": _STREAMED},
+    {"type": "response.output_item.done", "output_index": 0, "item": _DONE},
+    {"type": "response.completed", "response": {**_RESPONSE, "output": [_DONE]}},
+    done=False,
+)
+
+
 async def serve() -> None:
     """Answer each request at once, for ever; tell the port on standard output."""
 
@@ -106,6 +138,8 @@ async def serve() -> None:
         streams = b'"stream":true' in request.body.replace(b" ", b"")
         if request.target.endswith("/messages"):
             return _MESSAGES_STREAM if streams else _MESSAGES_WHOLE
+        if request.target.endswith("/responses"):
+            return _RESPONSES_STREAM if streams else _RESPONSES_WHOLE
         return _STREAM if streams else _WHOLE
 
     async with open_http_double() as double:
@@ -159,6 +193,7 @@ async def measure(calls_each: int, best: dict[tuple[str, int], float]) -> None:
     async with server() as url, openai.AsyncOpenAI(api_key="k", base_url=url, max_retries=0) as client:
         own = OpenAIModel("m", base_url=url, trust_env=False)
         messages = AnthropicModel("m", base_url=url, trust_env=False)
+        responses = ResponsesModel("m", base_url=url, trust_env=False)
         adapter = OpenAIClientModel(client, "m")
 
         async def sdk() -> None:
@@ -178,10 +213,12 @@ async def measure(calls_each: int, best: dict[tuple[str, int], float]) -> None:
         calls: dict[str, Call] = {
             CHAT: lambda: own.complete(REQUEST),
             MESSAGES: lambda: messages.complete(REQUEST),
+            RESPONSES: lambda: responses.complete(REQUEST),
             "adapter": lambda: adapter.complete(REQUEST),
             "SDK create": sdk,
             f"{CHAT}, stream of {PIECES}": lambda: exhaust(own.stream(REQUEST)),
             f"{MESSAGES}, stream of {PIECES}": lambda: exhaust(messages.stream(REQUEST)),
+            f"{RESPONSES}, stream of {PIECES}": lambda: exhaust(responses.stream(REQUEST)),
             f"adapter, stream of {PIECES}": lambda: exhaust(adapter.stream(REQUEST)),
             f"SDK create, stream of {PIECES}": sdk_stream,
         }
@@ -192,6 +229,7 @@ async def measure(calls_each: int, best: dict[tuple[str, int], float]) -> None:
                     best[name, at_once] = min(cost, best.get((name, at_once), cost))
         await own.aclose()
         await messages.aclose()
+        await responses.aclose()
 
 
 def run(size: Size) -> None:
@@ -203,23 +241,31 @@ def run(size: Size) -> None:
         table = Table("us of CPU for a model call", "1 at a time", "50 at once")
         for name in dict.fromkeys(name for name, _ in best):
             table.row(name, *(best.get((name, at_once), "") for at_once in (1, 50)))
-        for way in ("", f", stream of {PIECES}"):
-            costs = [(best.get((MESSAGES + way, n)), best.get((CHAT + way, n))) for n in (1, 50)]
-            ratios = [round(mine / theirs, 2) if mine and theirs else "" for mine, theirs in costs]
-            table.row(f"messages to chat completions{way}, ratio", *ratios)
+        for door, short in ((MESSAGES, "messages"), (RESPONSES, "responses")):
+            for way in ("", f", stream of {PIECES}"):
+                costs = [(best.get((door + way, n)), best.get((CHAT + way, n))) for n in (1, 50)]
+                ratios = [round(mine / theirs, 2) if mine and theirs else "" for mine, theirs in costs]
+                table.row(f"{short} to chat completions{way}, ratio", *ratios)
     table = Table("us to encode a request", "messages only", "with calls")
     chat = RequestEncoder("m", {}, developer_role="system", stream_usage=True)
     messages = MessagesEncoder(
         "m", {}, max_tokens=None, effort=None, prompt_cache=True, citations=False, media=IMAGES_AND_PDFS
     )
+    responses = ResponsesEncoder("m", {}, developer_role="developer", keeper="bench")
     for count in size.pick(full=(20, 200, 2_000), quick=(20, 200, 2_000), tiny=(20,)):
-        for name, encoder in (("", chat), (", for the Messages API", messages)):
+        for name, encoder in (
+            ("", chat),
+            (", for the Messages API", messages),
+            (", for the Responses API", responses),
+        ):
             table.row(
                 f"{count:,} messages{name}", encoding(encoder, count, False), encoding(encoder, count, True)
             )
 
 
-def encoding(encoder: RequestEncoder | MessagesEncoder, messages: int, calls: bool) -> float:
+def encoding(
+    encoder: RequestEncoder | MessagesEncoder | ResponsesEncoder, messages: int, calls: bool
+) -> float:
     """Return the microseconds to encode a request of so many *messages*, a third of them calls if *calls*."""
     made = (
         (ToolCall("call_1", "look_up", json.dumps({"word": "exit", "languages": ["en", "la"]})),)

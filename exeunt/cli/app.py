@@ -224,6 +224,14 @@ def serve(
             metavar="TYPE", help=f"openai or anthropic. {_default('openai')}", rich_help_panel=_PROVIDER
         ),
     ] = None,
+    wire_api: Annotated[
+        str | None,
+        typer.Option(
+            metavar="API",
+            help=f"Of openai: completions or responses. {_default('completions')}",
+            rich_help_panel=_PROVIDER,
+        ),
+    ] = None,
     base_url: Annotated[
         str | None, typer.Option(metavar="URL", help="Where it is.", rich_help_panel=_PROVIDER)
     ] = None,
@@ -266,8 +274,8 @@ def serve(
     """Serve sessions to clients: the official Copilot SDKs, unchanged.
 
     Sessions bring their own model provider, or use the server's: from
-    these options, a file, or EXEUNT_PROVIDER_TYPE, _BASE_URL, _API_KEY
-    and _MODEL. Ends on Ctrl-C.
+    these options, a file, or EXEUNT_PROVIDER_TYPE, _WIRE_API,
+    _BASE_URL, _API_KEY and _MODEL. Ends on Ctrl-C.
     """
     import os
 
@@ -284,6 +292,7 @@ def serve(
                 os.environ,
                 file.provider,
                 kind=provider,
+                wire_api=wire_api,
                 base_url=base_url,
                 model=model,
                 api_key_env=api_key_env,

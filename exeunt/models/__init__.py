@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PROVIDER_TYPES",
+    "TRANSPORTS",
     "WIRE_APIS",
     "default_base_url",
     "model_from_provider",
@@ -27,6 +28,9 @@ PROVIDER_TYPES = ("openai", "anthropic")
 
 WIRE_APIS = ("completions", "responses")
 """What `wire_api` of a provider of type `openai` may be."""
+
+TRANSPORTS = ("http", "websockets")
+"""What `transport` of a provider may be that speaks the Responses API."""
 
 
 def model_from_provider(

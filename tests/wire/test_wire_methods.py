@@ -153,7 +153,7 @@ async def test_a_registry_of_providers_gives_the_session_its_model(autojump_cloc
     ("config", "words"),
     [
         ({"provider": {"type": "oracle", "baseUrl": "http://x"}, "model": "m"}, "oracle"),
-        ({"provider": {**PROVIDER, "wireApi": "responses"}, "model": "m"}, "responses"),
+        ({"provider": {**PROVIDER, "wireApi": "messages"}, "model": "m"}, "completions, responses"),
         ({"provider": {"type": "openai", "baseUrl": "ftp://x"}, "model": "m"}, "base_url"),
         ({"mcpServers": {"a": {"command": "x"}}}, "mcpServers"),
         ({"cloud": {"repository": "x"}}, "cloud"),

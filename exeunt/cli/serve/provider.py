@@ -8,7 +8,7 @@ from typing import Any
 import attrs
 
 from exeunt.actors.errors import InvalidConfiguration
-from exeunt.models import PROVIDER_TYPES
+from exeunt.models import PROVIDER_TYPES, TRANSPORTS, WIRE_APIS
 from exeunt.structuring import structured
 from exeunt.wire.options import WireOptions
 from exeunt.wire.serving.models import DefaultProvider
@@ -22,6 +22,8 @@ class ProviderTable:
     """The table `[provider]` of a file."""
 
     type: str | None = None
+    wire_api: str | None = None
+    transport: str | None = None
     base_url: str | None = None
     api_key_env: str | None = None
     model: str | None = None
@@ -56,13 +58,14 @@ def default_provider(
     table: ProviderTable | None = None,
     *,
     kind: str | None = None,
+    wire_api: str | None = None,
     base_url: str | None = None,
     model: str | None = None,
     api_key_env: str | None = None,
 ) -> DefaultProvider:
     """Return the provider: an option wins over the file, and the file over the environment.
 
-    Raises `InvalidConfiguration` for a type that is not known, and for a variable that is named and not set.
+    Raises `InvalidConfiguration` for a type or an API that is not known, and for a variable that is named and not set.
     """
     table = table or ProviderTable()
     kind = kind or table.type or environ.get("EXEUNT_PROVIDER_TYPE")
@@ -76,7 +79,10 @@ def default_provider(
     key = environ.get("EXEUNT_PROVIDER_API_KEY") if variable is None else _set(environ, variable)
     if kind is None and base_url is None and key is None:
         return DefaultProvider(model=model)
-    provider: dict[str, Any] = {"type": kind or "openai"}
+    provider: dict[str, Any] = {
+        "type": kind or "openai",
+        **_api(wire_api or table.wire_api, table.transport, environ),
+    }
     given = {
         "base_url": base_url,
         "api_key": key,
@@ -86,6 +92,23 @@ def default_provider(
     }
     provider |= {name: value for name, value in given.items() if value}
     return DefaultProvider(model=model, provider=provider)
+
+
+def _api(wire_api: str | None, transport: str | None, environ: Mapping[str, str]) -> dict[str, str]:
+    """Return which of OpenAI's APIs the provider speaks, and how, where that is said anywhere."""
+    wire_api = wire_api or environ.get("EXEUNT_PROVIDER_WIRE_API")
+    transport = transport or environ.get("EXEUNT_PROVIDER_TRANSPORT")
+    if wire_api and wire_api not in WIRE_APIS:
+        raise InvalidConfiguration(
+            f"wire API {wire_api!r} of the provider is not known: use one of {', '.join(WIRE_APIS)}"
+        )
+    if transport and (transport not in TRANSPORTS or wire_api != "responses"):
+        raise InvalidConfiguration(
+            f"transport {transport!r} of the provider: it is one of {', '.join(TRANSPORTS)}, with the wire API "
+            "'responses'"
+        )
+    said = {"wire_api": wire_api, "transport": transport}
+    return {key: value for key, value in said.items() if value}
 
 
 def context_tokens(environ: Mapping[str, str]) -> int:

@@ -18,7 +18,8 @@ def _parser() -> argparse.ArgumentParser:
         prog="exeunt-runtime",
         allow_abbrev=False,
         description="Serve sessions to the client that started this process. "
-        "Models come from each session's provider, or from EXEUNT_PROVIDER_BASE_URL, _TYPE, _API_KEY and _MODEL; "
+        "Models come from each session's provider, or from EXEUNT_PROVIDER_BASE_URL, _TYPE, _WIRE_API, "
+        "_TRANSPORT, _API_KEY and _MODEL; "
         "what stands before each session's system message comes from EXEUNT_SYSTEM_MESSAGE.",
     )
     parser.add_argument("--version", action="version", version=f"exeunt {version('exeunt')}")

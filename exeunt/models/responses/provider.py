@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from exeunt.actors.errors import InvalidConfiguration
+from exeunt.models import TRANSPORTS
 from exeunt.models.door.sharing import CONNECTION_KINDS, Kinds, given_of, shared_model
 from exeunt.models.http import HttpClient
 from exeunt.models.openai.model import DEFAULT_BASE_URL
@@ -18,9 +19,6 @@ _KINDS: Kinds = {
     "media": Mapping,
     "transport": str,
 }
-
-TRANSPORTS = ("http", "websockets")
-"""What `transport` of a provider may be."""
 
 
 def responses_provider(
