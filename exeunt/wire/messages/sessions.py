@@ -5,6 +5,8 @@ from typing import Any, Literal
 import attrs
 import msgspec
 
+from exeunt.wire.messages.capabilities import ModelCapabilities
+
 NO_TEXT = msgspec.Raw(b"")
 
 
@@ -61,6 +63,7 @@ class ProviderConfig:
     wireModel: str | None = None
     maxPromptTokens: int | None = None
     maxOutputTokens: int | None = None
+    modelCapabilities: ModelCapabilities | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -74,6 +77,7 @@ class ModelConfig:
     name: str | None = None
     maxPromptTokens: int | None = None
     maxContextWindowTokens: int | None = None
+    capabilities: ModelCapabilities | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -115,6 +119,7 @@ class SessionConfig:
     providers: list[ProviderConfig] | None = None
     models: list[ModelConfig] | None = None
     reasoningEffort: str | None = None
+    modelCapabilities: ModelCapabilities | None = None
     streaming: bool | None = None
     systemMessage: SystemMessageConfig | None = None
     tools: msgspec.Raw = NO_TEXT

@@ -21,10 +21,12 @@ from exeunt.models import model_from_provider
 from exeunt.models.http.urls import parse_endpoint
 from exeunt.models.openai.listing import model_names
 from exeunt.models.openai.model import DEFAULT_BASE_URL, OpenAIModel
+from exeunt.models.openai.provider import media_support
 from exeunt.wire.messages.sessions import ProviderConfig, SessionConfig
 from exeunt.wire.serving.carrying import Carrier
 from exeunt.wire.serving.request_headers import WithHeaders
 from exeunt.wire.serving.tokens import WithToken
+from exeunt.wire.serving.vision import WithSupport, support_of
 
 if TYPE_CHECKING:
     from exeunt.wire.serving.served import Served
@@ -97,6 +99,9 @@ class Models:
     def choose(self, served: "Served") -> tuple[str, ModelClient]:
         """Return the name of the session's model and its client. Raises `InvalidConfiguration`."""
         name, client = self._chosen(served)
+        support = support_of(served.config, name)
+        if support is not None:
+            client = WithSupport(client, support)
         return name, client if served.headers is None else WithHeaders(client, served.headers)
 
     def _chosen(self, served: "Served") -> tuple[str, ModelClient]:
@@ -170,9 +175,10 @@ class Models:
             return model_from_provider(name, provider)
         origin, _ = parse_endpoint(provider.get("base_url") or DEFAULT_BASE_URL, "")
         carrier: Any = Carrier(served.hub, peer, served.session_id, origin)
-        return OpenAIModel(
-            name, **{key: value for key, value in provider.items() if key != "type"}, http=carrier
-        )
+        settings = {key: value for key, value in provider.items() if key != "type"}
+        if "media" in settings:
+            settings["media"] = media_support(settings["media"])
+        return OpenAIModel(name, **settings, http=carrier)
 
 
 def _wanted(config: SessionConfig) -> str | None:
