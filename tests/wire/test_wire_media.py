@@ -313,6 +313,25 @@ async def test_a_provider_and_a_registered_model_say_what_they_take(place: str) 
         assert isinstance(last_content(double), str)
 
 
+async def test_a_summary_of_the_conversation_names_what_was_attached(autojump_clock: MockClock) -> None:
+    model = ScriptedModel(["one", "SUMMARY", "two"])
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        await client.create()
+        await client.say("look", attachments=[BLOB])
+        await client.event("session.idle")
+        await client.call("session.history.compact", sessionId="s")
+        await client.say("go on")
+        await client.event("session.idle", 2)
+    assert model.requests[1].messages[0].media == (PIXEL,)
+    summed_up = model.requests[2].messages[0]
+    assert (
+        "<user_message>\nlook\n[attached: pixel.png, image/png, 70 bytes]\n</user_message>"
+        in summed_up.content
+    )
+    assert summed_up.media == ()
+
+
 # --- Files that the server may read ----------------------------------------------------------------------------
 
 
@@ -367,11 +386,10 @@ async def test_of_a_file_those_lines_are_read_that_are_named(root: Path) -> None
 async def test_what_is_not_to_be_read_is_named_only(root: Path) -> None:
     names = ["way-out", "../secret.txt", "data.bin", "nul.txt", "gone.txt", "."]
     paths = [f"{root}/{name}" for name in names]
-    message, shown = await told_of(
-        root, *({"type": "file", "path": path} for path in paths), {"type": "file", "path": "notes.txt"}
-    )
+    paths.append("notes.txt")  # a relative path names nothing
+    message, shown = await told_of(root, *({"type": "file", "path": path} for path in paths))
     assert message.media == ()
-    lines = "\n".join(f"* {path}" for path in [*paths, "notes.txt"])
+    lines = "\n".join(f"* {path}" for path in paths)
     assert message.content == f"look\n\n\n\n<tagged_files>\n{lines}\n</tagged_files>"
     assert [one["path"] for one in shown] == paths
 
