@@ -8,6 +8,19 @@ LocationKind = Literal["char", "page", "block"]
 CitationProvider = Literal["anthropic", "openai", "client"]
 
 
+class CitableSource(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """What a tool found and the model may cite, where its provider can."""
+
+    id: str
+    """Unique within the result."""
+    content: str
+    """What the model reads of it. Not blank."""
+    title: str = ""
+    url: str = ""
+    path: str = ""
+    """Of a file: below the root of the agent's workspace."""
+
+
 class CitationSource(msgspec.Struct, frozen=True):
     """What was cited. Each is named once in an answer."""
 

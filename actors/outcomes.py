@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
+from exeunt.actors.citations import CitableSource
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.media import Media, checked_media
 
@@ -105,6 +106,10 @@ class ToolResult(msgspec.Struct, frozen=True, gc=False):
     contents: tuple[dict[str, Any], ...] = ()
     """What those are shown who look at the session, and the model is not: blocks of JSON values, logged with the
     result."""
+
+    sources: tuple[CitableSource, ...] = ()
+    """What the model may cite, for providers that have citations; others are told the text alone. The Copilot SDK's
+    `citableSources`."""
 
     def __post_init__(self) -> None:
         if self.media != ():

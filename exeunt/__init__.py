@@ -6,6 +6,7 @@ the code, begin with `exeunt.actors`, then `exeunt.supervisor`.
 """
 
 from exeunt.actors.citations import (
+    CitableSource,
     CitationLocation,
     CitationReference,
     Citations,
@@ -172,6 +173,7 @@ __all__ = [
     "ChildExists",
     "ChildNotFound",
     "ChildStartFailed",
+    "CitableSource",
     "CitationLocation",
     "CitationReference",
     "CitationSource",

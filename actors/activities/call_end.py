@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from exeunt.actors.citations import CitableSource
 from exeunt.actors.media import Media
 from exeunt.actors.outcomes import Outcome
 
@@ -22,6 +23,7 @@ class CallEnd(msgspec.Struct, frozen=True, gc=False):
     session_log: str | None = None
     media: tuple[Media, ...] = ()
     contents: tuple[dict[str, Any], ...] = ()
+    sources: tuple[CitableSource, ...] = ()
 
 
 def rolled_back_end(cause: str) -> CallEnd:

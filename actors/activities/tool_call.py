@@ -32,6 +32,7 @@ from exeunt.actors.outcomes import Outcome, ToolResult
 from exeunt.actors.permissions import approve_all
 from exeunt.actors.text import encodable
 from exeunt.actors.tools import InvalidArguments, Tool, to_result
+from exeunt.actors.tools.citable import sources_within
 from exeunt.actors.turn.live import Waiter
 from exeunt.actors.turn.requests import OpenRequest
 from exeunt.actors.user_input import UserInputResponse
@@ -231,7 +232,11 @@ class Call(Activity):
         contents = result.contents
         if contents:
             contents = shown_blocks(contents, self.actor.options.media_limits)
-        return CallEnd(result.outcome, text, error, result.session_log, media, contents)
+        sources = result.sources
+        if sources:
+            sources, told = sources_within(sources, self.actor.options.media_limits.message)
+            text = "\n".join(part for part in (text, *told) if part)
+        return CallEnd(result.outcome, text, error, result.session_log, media, contents, sources)
 
     async def _pre_hook(self, tool: Tool[..., Any]) -> CallEnd | bool | None:
         """Return the denial, whether to ask for approval, or `None` where the hook leaves that open."""

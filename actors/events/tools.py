@@ -2,6 +2,7 @@
 
 from typing import Any, ClassVar
 
+from exeunt.actors.citations import CitableSource
 from exeunt.actors.events.envelope import EphemeralEvent, Event
 from exeunt.actors.media import Media
 from exeunt.actors.models import Role, ToolCall
@@ -52,6 +53,8 @@ class ToolExecutionComplete(Event, frozen=True, gc=False, tag="tool.execution_co
     """What the model is shown beside the text."""
     contents: tuple[dict[str, Any], ...] = ()
     """What those are shown who look at the session: blocks of JSON values."""
+    sources: tuple[CitableSource, ...] = ()
+    """What the model may cite, where its provider can."""
 
     @property
     def success(self) -> bool:

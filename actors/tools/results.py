@@ -10,6 +10,7 @@ from exeunt.actors.media import Media
 from exeunt.actors.outcomes import RESULT_TYPES, ToolResult
 from exeunt.actors.text import encodable
 from exeunt.actors.tools.binary_results import media_from
+from exeunt.actors.tools.citable import sources_from
 from exeunt.actors.tools.pydantic_models import is_model
 
 # The fields of the Copilot SDK's result object, as the wire and as Python write them.
@@ -19,6 +20,7 @@ _FIELDS = {
     "toolTelemetry": "tool_telemetry",
     "sessionLog": "session_log",
     "binaryResultsForLlm": "binary_results_for_llm",
+    "citableSources": "citable_sources",
     "error": "error",
 }
 _KNOWN = frozenset(_FIELDS) | frozenset(_FIELDS.values())
@@ -131,6 +133,7 @@ def _from_result_object(value: Mapping[Any, Any]) -> ToolResult:
         cast("dict[str, Any]", telemetry) if isinstance(telemetry, dict) else None,
         None if log is None else _text(log),
         media,
+        sources=sources_from(fields.get("citable_sources")),
     )
 
 

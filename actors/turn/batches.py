@@ -143,6 +143,7 @@ def record(actor: SessionActor, call: Call, end: CallEnd) -> None:
         end.session_log,
         end.media,
         end.contents,
+        end.sources,
     )
     batch = actor.batch
     assert batch is not None

@@ -6,8 +6,10 @@ from functools import partial
 import pytest
 
 from exeunt import (
+    InvalidMedia,
     InvalidPrompt,
     MailboxFull,
+    Media,
     ModelError,
     ModelErrorKind,
     ReplyTimeout,
@@ -19,6 +21,7 @@ from exeunt import (
     TurnFailed,
 )
 from exeunt.testing import ScriptedModel, call, fail, hang, say
+from tests.actors.media_support import NOTES, PAPER, PIXEL
 from tests.embed.worlds import Cancelled, World, in_each_world
 
 
@@ -40,6 +43,25 @@ async def test_a_message_gets_its_reply(world: World) -> None:
         assert session.session_id == "ada"
         assert session.statistics().phase == "idle"
     model.verify()
+
+
+@in_each_world
+async def test_every_way_to_send_brings_attachments_and_a_handler_may_show_something(world: World) -> None:
+    async def draw() -> list[str | Media]:
+        """Draw."""
+        return ["drawn", PIXEL]
+
+    model = ScriptedModel([call("draw"), "one", "two", "three", "four"])
+    async with world.host() as host:
+        session = await host.create_session(model=model, tools=[world.tool(draw)])
+        await session.send_and_wait("1", attachments=[PAPER])
+        await session.send("2", attachments=[NOTES])
+        session.send_now("3", attachments=[PIXEL])
+        await session.send_and_wait("4", attachments=())
+        with pytest.raises(InvalidMedia):
+            await session.send("5", attachments=["x.png"])  # type: ignore[list-item]
+    media = [message.media for message in model.requests[-1].messages if message.role in ("user", "tool")]
+    assert media == [(PAPER,), (PIXEL,), (NOTES,), (PIXEL,), ()]
 
 
 @in_each_world

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from exeunt.actors.citations import (
+    CitableSource,
     CitationLocation,
     CitationReference,
     Citations,
@@ -287,3 +288,46 @@ def test_a_citation_without_a_place_is_one_all_the_same() -> None:
         (span,) = response.citations.spans
         assert [each.location for each in span.references] == [None, None]
         assert response.citations.sources[0].url == "https://x"
+
+
+def found(index: Any) -> dict[str, Any]:
+    """A citation of what a tool has found."""
+    return {
+        "type": "search_result_location",
+        "cited_text": "Grass is green.",
+        "search_result_index": index,
+        "source": "https://x",
+        "title": "X",
+        "start_block_index": 0,
+        "end_block_index": 1,
+    }
+
+
+def test_what_a_tool_found_is_a_source_of_the_client() -> None:
+    sources = (
+        CitableSource("source-1", "Grass is green.", "Colours", path="c.md"),
+        CitableSource("source-1", "More."),
+    )
+    cited = text("abc", citations=[CHAR, found(0), found(1), found(0), found(7), found("0")])
+    body = answer(cited).body
+    assert isinstance(body, bytes)
+    reader = MessageReader(tag=TAG, sources=sources)
+    assert list(reader.feed(body)) == []
+    citations = reader.result().citations
+    assert citations is not None
+    # Ids are unique, also where a tool gave one twice, or one of ours.
+    assert [(each.id, each.provider, each.title, each.path) for each in citations.sources] == [
+        ("source-1", "anthropic", "Colours", ""),
+        ("source-1-2", "client", "Colours", "c.md"),
+        ("source-1-3", "client", "", ""),
+        ("source-4", "anthropic", "X", ""),
+        ("source-5", "anthropic", "X", ""),
+    ]
+    references = citations.spans[0].references
+    assert [each.source_id for each in references[:4]] == [
+        "source-1",
+        "source-1-2",
+        "source-1-3",
+        "source-1-2",
+    ]
+    assert references[1].location == CitationLocation("block", 0, 1)

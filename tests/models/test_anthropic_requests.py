@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from exeunt.actors.citations import CitableSource
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.media import Media
 from exeunt.actors.models import (
@@ -432,6 +433,39 @@ def test_what_a_model_does_not_take_is_told_as_text() -> None:
     body = sent(Said("user", "Look.", media=(PNG,)), media=MediaSupport(images=False))
     (block,) = body["messages"][0]["content"]
     assert "dot.png" in block["text"]
+
+
+class Found(Said, frozen=True):
+    """A result with what may be cited of it."""
+
+    sources: tuple[CitableSource, ...] = ()
+
+
+PAGE = CitableSource("p1", "Grass is green.", "Colours", "https://x/colours")
+FILE = CitableSource("f1", "Sky is \ud83d blue.", path="notes/sky.md")
+
+
+def test_what_a_tool_found_can_be_cited_where_citations_are_wanted() -> None:
+    result = Found("tool", "two pages", tool_call_id="c", sources=(PAGE, FILE), media=(PDF,))
+    (block,) = sent(Said("user", "x"), called("c"), result, citations=True)["messages"][2]["content"]
+    words, pdf, page, file = block["content"]
+    assert words == {"type": "text", "text": "two pages"}
+    assert pdf["citations"] == {"enabled": True}
+    assert page == {
+        "type": "search_result",
+        "source": "https://x/colours",
+        "title": "Colours",
+        "content": [{"type": "text", "text": "Grass is green."}],
+        "citations": {"enabled": True},
+    }
+    assert (file["source"], file["title"]) == ("notes/sky.md", "notes/sky.md")
+    assert file["content"][0]["text"] == "Sky is \ufffd blue."
+
+
+def test_what_a_tool_found_is_left_out_where_nobody_wants_citations() -> None:
+    result = Found("tool", "two pages", tool_call_id="c", sources=(PAGE,))
+    (block,) = sent(Said("user", "x"), called("c"), result)["messages"][2]["content"]
+    assert block["content"] == "two pages"
 
 
 WORDS = st.text(alphabet=st.sampled_from("ab \n\ud83d\ude00é"), max_size=6)

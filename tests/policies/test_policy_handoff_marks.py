@@ -10,8 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from exeunt import InvalidConfiguration, Message, ToolResult, Usage, Waits, tool
+from exeunt import InvalidConfiguration, Media, Message, ToolResult, Usage, Waits, tool
 from exeunt.policies import Mark, messages, share, summary_by, tokens
+from exeunt.policies.marks import tokens_of_media
+from exeunt.policies.summaries import Said, transcript
 from exeunt.testing import (
     ScriptedModel,
     call,
@@ -19,6 +21,7 @@ from exeunt.testing import (
     run_virtual,
     say,
 )
+from tests.actors.media_support import PIXEL
 from tests.actors.session_support import logged, settled
 from tests.policies.handoff_support import policy
 from tests.policies.policy_support import broken, handoffs, look, looks, open_session
@@ -54,6 +57,29 @@ async def test_a_share_of_the_window_is_a_mark(autojump_clock: MockClock) -> Non
         await session.send_and_wait("y" * 2_200)
         # Nothing was reported, so tokens are guessed: of what is in the context, which the new result is not yet.
         assert await handoffs(session) == [("reminded", "share")]
+
+
+@pytest.mark.parametrize(("mark", "reminded"), [(1_400, True), (1_600, False)])
+async def test_a_picture_counts_as_the_tokens_that_it_takes(
+    mark: int, reminded: bool, autojump_clock: MockClock
+) -> None:
+    model = ScriptedModel([call("look"), say("done")])
+    async with checked_host() as host:
+        made = policy(at=tokens(mark), force_after=None).extend(tools=[look])
+        session = await open_session(host, model, **made)
+        # The archive is named only, and so takes nothing.
+        await session.send_and_wait("hi", attachments=[PIXEL, Media("application/zip", b"z" * 100_000)])
+        assert await handoffs(session) == ([("reminded", "tokens")] if reminded else [])
+
+
+def test_documents_count_by_their_length() -> None:
+    assert tokens_of_media(Media("text/plain", b"x" * 400)) == 100
+    assert tokens_of_media(Media("application/pdf", b"x" * 400)) == 10
+
+
+def test_a_transcript_names_what_was_shown() -> None:
+    said = Said("user", "look", media=(PIXEL,))
+    assert transcript([said]) == "user: look\n\nuser shows pixel.png, image/png, 70 bytes"
 
 
 async def test_a_new_generation_begins_with_no_reminder(autojump_clock: MockClock) -> None:

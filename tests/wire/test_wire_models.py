@@ -280,6 +280,35 @@ async def test_answers_cite_the_documents_that_are_attached(wanted: bool) -> Non
     assert units[2 * 9 : 2 * 17].decode("utf-16-le") == "green 😀"
 
 
+async def test_answers_cite_what_tools_of_clients_have_found() -> None:
+    call = {"type": "tool_use", "id": "c1", "name": "find", "input": {}}
+    cited = {"type": "search_result_location", "search_result_index": 0, "cited_text": "Grass is green."}
+    answers = (
+        {"content": [call], "stop_reason": "tool_use"},
+        {"content": [{"type": "text", "text": "Green.", "citations": [cited]}], "stop_reason": "end_turn"},
+    )
+    source = {"id": "grass", "content": "Grass is green.", "path": "notes.md"}
+    replies = (HttpReply(body=json.dumps(answer).encode()) for answer in answers)
+    async with open_http_double(*replies) as double, open_wire(default=DefaultProvider()) as wire:
+        client = await wire.connect()
+        provider = {"type": "anthropic", "baseUrl": f"http://127.0.0.1:{double.port}"}
+        await client.create(model="m", provider=provider, enableCitations=True, tools=[tool("find")])
+        await client.say()
+        found = {
+            "textResultForLlm": "one page",
+            "resultType": "success",
+            "citableSources": [source, {"id": 7}],
+        }
+        await client.give(await client.requested(), result=found)
+        await client.event("session.idle")
+        shown = double.requests[1].json["messages"][-1]["content"][0]["content"][1]
+        said = client.events("assistant.message")[-1]["data"]["citations"]
+    assert client.events("tool.execution_complete")[0]["data"]["result"]["citableSources"] == [source]
+    assert (shown["type"], shown["source"]) == ("search_result", "notes.md")
+    assert said["sources"] == [{"id": "grass", "provider": "client", "path": "notes.md"}]
+    assert said["spans"][0]["references"][0]["sourceId"] == "grass"
+
+
 @pytest.mark.parametrize(
     ("azure", "place"),
     [

@@ -1,8 +1,9 @@
 """From the events of an answer, or a whole one, to `ModelDelta` and `ModelResponse`. Pure."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Any
 
+from exeunt.actors.citations import CitableSource
 from exeunt.actors.models import ModelDelta, ModelError, ModelErrorKind, ModelResponse
 from exeunt.models.anthropic.assembly import Assembly
 from exeunt.models.door.answers import AnswerReader, malformed
@@ -17,11 +18,19 @@ class MessageReader(AnswerReader):
     __slots__ = ("_assembly",)
 
     def __init__(
-        self, tools: Collection[str] = (), *, tag: str = "", max_event_bytes: int = MAX_EVENT_BYTES
+        self,
+        tools: Collection[str] = (),
+        *,
+        tag: str = "",
+        sources: Sequence[CitableSource] = (),
+        max_event_bytes: int = MAX_EVENT_BYTES,
     ) -> None:
-        """*tools* are the names of the tools of the request; *tag* marks the thoughts of the model."""
+        """*tools* are the names of the tools of the request; *tag* marks the thoughts of the model.
+
+        *sources* are what the request has of results that can be cited, in its order.
+        """
         super().__init__(max_event_bytes=max_event_bytes)
-        self._assembly = Assembly(tools, tag)
+        self._assembly = Assembly(tools, tag, sources)
 
     @property
     def is_finished(self) -> bool:

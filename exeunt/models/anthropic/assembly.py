@@ -4,10 +4,10 @@ The API numbers its blocks, opens and closes each. Proxies leave some of that ou
 block of its kind begins one.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from exeunt.actors.citations import Citations
+from exeunt.actors.citations import CitableSource, Citations
 from exeunt.actors.models import (
     FinishReason,
     ModelDelta,
@@ -77,12 +77,26 @@ class _Slot:
 class Assembly:
     """Takes the events of a stream, or a whole message; gives pieces for display, and the answer at the end."""
 
-    __slots__ = ("_by_index", "_finish", "_held", "_refusal", "_slots", "_tag", "_tools", "_usage")
+    __slots__ = (
+        "_by_index",
+        "_finish",
+        "_held",
+        "_refusal",
+        "_slots",
+        "_sources",
+        "_tag",
+        "_tools",
+        "_usage",
+    )
 
-    def __init__(self, tools: Collection[str], tag: str) -> None:
-        """*tools* are the names of the tools of the request; *tag* marks the thoughts of the model."""
+    def __init__(self, tools: Collection[str], tag: str, sources: Sequence[CitableSource] = ()) -> None:
+        """*tools* are the names of the tools of the request; *tag* marks the thoughts of the model.
+
+        *sources* are what the request has of results that can be cited, in its order.
+        """
         self._tools = tools
         self._tag = tag
+        self._sources = sources
         self._slots: list[_Slot] = []
         self._by_index: dict[Any, _Slot] = {}
         self._finish = ""
@@ -165,7 +179,7 @@ class Assembly:
         if reason == "content_filter":
             why = f": {encodable(self._refusal[:500])}" if self._refusal else ""
             raise ModelError(ModelErrorKind.CONTENT_FILTERED, f"the provider refused to go on{why}")
-        citing = Citing()
+        citing = Citing(self._sources)
         layout = Layout()
         texts: list[str] = []
         thoughts: list[str] = []

@@ -61,11 +61,20 @@ class Document(msgspec.Struct, tag="document", omit_defaults=True, gc=False):
     cache_control: CacheControl | None = None
 
 
+class SearchResult(msgspec.Struct, tag="search_result", omit_defaults=True, gc=False):
+    """What a tool has found and may be cited."""
+
+    source: str
+    title: str
+    content: list[Text]
+    citations: CitationsConfig
+
+
 class ToolResult(msgspec.Struct, tag="tool_result", omit_defaults=True, gc=False):
     """What came of a call."""
 
     tool_use_id: str
-    content: str | list[Text | Image | Document]
+    content: str | list[Text | Image | Document | SearchResult]
     is_error: bool = False
     cache_control: CacheControl | None = None
 
@@ -81,7 +90,7 @@ class Said(msgspec.Struct, gc=False):
     content: list[Block]
 
 
-def make_encodable(value: Block | Said) -> None:
+def make_encodable(value: Block | SearchResult | Said) -> None:
     """Replace what is no text, such as half of a surrogate pair, in a block or a message."""
     if isinstance(value, Said):
         for block in value.content:
@@ -91,6 +100,10 @@ def make_encodable(value: Block | Said) -> None:
     elif isinstance(value, Document):
         value.source.data = encodable(value.source.data)
         value.title = value.title and encodable(value.title)
+    elif isinstance(value, SearchResult):
+        value.source, value.title = encodable(value.source), encodable(value.title)
+        for text in value.content:
+            make_encodable(text)
     elif isinstance(value, ToolResult):
         if isinstance(value.content, str):
             value.content = encodable(value.content)

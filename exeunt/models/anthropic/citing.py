@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from exeunt.actors.citations import (
+    CitableSource,
     CitationLocation,
     CitationReference,
     Citations,
@@ -29,7 +30,9 @@ _NATIVE = ("type", "document_index", "file_id", "search_result_index", "encrypte
 class Citing:
     """Collects the citations of the texts of one answer, in their order."""
 
-    def __init__(self) -> None:
+    def __init__(self, found: Sequence[CitableSource] = ()) -> None:
+        """*found* is what tools have found, in the order in which the API counts it."""
+        self._found = found
         self._sources: dict[tuple[Any, ...], CitationSource] = {}
         self._spans: list[CitationSpan] = []
         self._at = 0
@@ -56,14 +59,34 @@ class Citing:
     def _source(self, cited: Mapping[str, Any]) -> CitationSource:
         title = _string(cited.get("document_title")) or _string(cited.get("title"))
         url = _string(cited.get("url")) or _string(cited.get("source"))
+        index = cited.get("search_result_index")
+        if isinstance(index, int) and 0 <= index < len(self._found):
+            return self._own(index)
         numbers = (cited.get("document_index"), cited.get("search_result_index"))
         key = (*map(str, numbers), title, url)
         source = self._sources.get(key)
         if source is None:
-            number = len(self._sources) + 1
-            source = CitationSource(f"source-{number}", "anthropic", encodable(title), encodable(url))
+            name = self._free(f"source-{len(self._sources) + 1}")
+            source = CitationSource(name, "anthropic", encodable(title), encodable(url))
             self._sources[key] = source
         return source
+
+    def _own(self, index: int) -> CitationSource:
+        """Return what a tool has found as a source, under the id that the tool gave it if that is free."""
+        found = self._found[index]
+        key = ("found", index)
+        source = self._sources.get(key)
+        if source is None:
+            source = CitationSource(self._free(found.id), "client", found.title, found.url, found.path)
+            self._sources[key] = source
+        return source
+
+    def _free(self, wanted: str) -> str:
+        taken = {each.id for each in self._sources.values()}
+        name, number = wanted, len(taken) + 1
+        while name in taken:
+            name, number = f"{wanted}-{number}", number + 1
+        return name
 
 
 def _place(cited: Mapping[str, Any]) -> CitationLocation | None:

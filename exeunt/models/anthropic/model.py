@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.models import MediaSupport, ModelRequest
 from exeunt.models.anthropic.answers import MessageReader
+from exeunt.models.anthropic.media import cited_sources
 from exeunt.models.anthropic.requests import RequestEncoder
 from exeunt.models.anthropic.thoughts import provider_tag
 from exeunt.models.door.answers import AnswerReader
@@ -78,6 +79,7 @@ class AnthropicModel(HttpModel):
             media=media or IMAGES_AND_PDFS,
         )
         self._tag = provider_tag(model)
+        self._cites = citations
         super().__init__(
             model,
             base_url=base_url,
@@ -99,7 +101,8 @@ class AnthropicModel(HttpModel):
         return self._encoder.encode(request, stream=stream)
 
     def _reader(self, request: ModelRequest) -> AnswerReader:
-        return MessageReader({tool.name for tool in request.tools}, tag=self._tag)
+        sources = cited_sources(request.messages) if self._cites else ()
+        return MessageReader({tool.name for tool in request.tools}, tag=self._tag, sources=sources)
 
 
 def api_path(base_url: str, name: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from exeunt.actors.citations import CitableSource
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.models import MediaSupport, Message, ModelRequest, ToolDefinition
 from exeunt.actors.text import encodable
@@ -22,7 +23,7 @@ from exeunt.models.anthropic.blocks import (
     make_encodable,
 )
 from exeunt.models.anthropic.effort import fields_of_effort, most_tokens_of
-from exeunt.models.anthropic.media import shown_blocks
+from exeunt.models.anthropic.media import search_result, shown_blocks, sources_of
 from exeunt.models.anthropic.thoughts import blocks_with_thoughts, provider_tag
 from exeunt.models.door.calls import EMPTY_TEXT, legal_arguments, legal_id, legal_name
 from exeunt.models.media import fitted
@@ -114,7 +115,8 @@ class RequestEncoder:
             elif role == "tool":
                 # Events of the log say how a call ended; other messages need not.
                 failed = getattr(whole, "success", True) is False
-                _add(said, "user", [self._result(message, failed)])
+                sources = sources_of(whole) if self._cited else ()
+                _add(said, "user", [self._result(message, failed, sources)])
             else:
                 _add(said, "user", shown_blocks(message, cited=self._cited) or [Text(EMPTY_TEXT)])
         if not said or said[0].role != "user":
@@ -139,12 +141,13 @@ class RequestEncoder:
         blocks = blocks_with_thoughts(message, self._tag, text, calls)
         return blocks or [Text(EMPTY_TEXT)]
 
-    def _result(self, message: Message, failed: bool) -> ToolResult:
+    def _result(self, message: Message, failed: bool, sources: tuple[CitableSource, ...]) -> ToolResult:
         content = message.content
         call_id = legal_id(message.tool_call_id or "")
-        if message.media:
+        if message.media or sources:
             # The API takes nothing but text in a result that is marked as an error.
-            return ToolResult(call_id, shown_blocks(message, cited=self._cited))
+            shown = shown_blocks(message, cited=self._cited)
+            return ToolResult(call_id, [*shown, *map(search_result, sources)])
         return ToolResult(call_id, content if content.strip() else EMPTY_TEXT, failed)
 
 

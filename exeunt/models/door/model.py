@@ -150,13 +150,13 @@ class HttpModel(ABC):
                 while data:
                     silent = True
                     for delta in reader.feed(data):
-                        yield delta
+                        yield delta  # noqa: ASYNC119 - its reader closes it: `actors/activities/model_call.py`
                         silent = False
                     if reader.is_done:
                         response.complete()
                         break
                     if silent:
-                        yield STILL_AT_WORK
+                        yield STILL_AT_WORK  # noqa: ASYNC119 - as above
                     data = await self._next(response, reader, end)
             finally:
                 response.close()

@@ -3,6 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
+import msgspec
+
 from exeunt.actors import events as core
 from exeunt.actors.models import ToolCall
 from exeunt.wire.events.mapper import EventMapper, WireEvent
@@ -46,6 +48,8 @@ def tool_complete(mapper: EventMapper, event: core.ToolExecutionComplete) -> Map
         data["result"] = {"content": event.content, "detailedContent": event.session_log or event.content}
         if event.contents:
             data["result"]["contents"] = list(event.contents)
+        if event.sources:
+            data["result"]["citableSources"] = [msgspec.to_builtins(source) for source in event.sources]
         if event.media:
             with_data = event.seq >= mapper.data_from
             data["result"]["binaryResultsForLlm"] = binary_results(event.media, with_data=with_data)

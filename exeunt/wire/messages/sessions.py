@@ -5,6 +5,8 @@ from typing import Any, Literal
 import attrs
 import msgspec
 
+from exeunt.wire.messages.capabilities import ModelCapabilities
+
 NO_TEXT = msgspec.Raw(b"")
 
 
@@ -62,6 +64,7 @@ class ProviderConfig:
     wireModel: str | None = None
     maxPromptTokens: int | None = None
     maxOutputTokens: int | None = None
+    modelCapabilities: ModelCapabilities | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -75,6 +78,7 @@ class ModelConfig:
     name: str | None = None
     maxPromptTokens: int | None = None
     maxContextWindowTokens: int | None = None
+    capabilities: ModelCapabilities | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -127,6 +131,7 @@ class SessionConfig:
     reasoningEffort: str | None = None
     reasoningSummary: str | None = None
     enableCitations: bool | None = None
+    modelCapabilities: ModelCapabilities | None = None
     streaming: bool | None = None
     systemMessage: SystemMessageConfig | None = None
     tools: msgspec.Raw = NO_TEXT

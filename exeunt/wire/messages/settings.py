@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import attrs
 
+from exeunt.wire.messages.capabilities import ModelCapabilities
 from exeunt.wire.messages.sessions import ModelConfig, ProviderConfig, ToolDeclaration
 
 
@@ -14,6 +15,7 @@ class SwitchModel:
     sessionId: str
     modelId: str
     reasoningEffort: str | None = None
+    modelCapabilities: ModelCapabilities | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -62,6 +64,7 @@ class UpdateOptions:
     workingDirectory: str | None = None
     clientName: str | None = None
     streaming: bool | None = None
+    modelCapabilitiesOverrides: ModelCapabilities | None = None
 
 
 @attrs.frozen(kw_only=True)

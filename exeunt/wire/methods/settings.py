@@ -39,7 +39,11 @@ async def switch_model(connection: Connection, params: se.SwitchModel) -> dict[s
     before = served.model
     if not params.modelId.strip():
         raise RpcError(FAILED, "a model must be named")
-    await _change(connection, served, model=params.modelId, reasoningEffort=params.reasoningEffort)
+    # What was said of the model before does not hold for another one.
+    config = attrs.evolve(served.config, model=params.modelId, modelCapabilities=params.modelCapabilities)
+    if params.reasoningEffort is not None:
+        config = attrs.evolve(config, reasoningEffort=params.reasoningEffort)
+    await _become(connection, served, config)
     served.record(SessionModelChange, served.model, before, served.config.reasoningEffort or "")
     return {"modelId": served.model, "deferred": False, "modelState": _model_state(served)}
 
@@ -147,6 +151,7 @@ async def update_options(connection: Connection, params: se.UpdateOptions) -> di
     served = _find(connection, params.sessionId)
     fields = attrs.asdict(params, recurse=False)
     del fields["sessionId"]
+    fields["modelCapabilities"] = fields.pop("modelCapabilitiesOverrides")
     changes = {name: value for name, value in fields.items() if value is not None}
     client = served.clients.get(connection)
     before = None if client is None else client.config

@@ -193,7 +193,11 @@ def composed(messages: Sequence[Message], summary: str) -> str:
 
     In the words that recorded conversations hold.
     """
-    told = [message.content for message in messages if message.role == "user"]
+    told = [
+        "\n".join((message.content, *(f"[attached: {media}]" for media in message.media)))
+        for message in messages
+        if message.role == "user"
+    ]
     quoted = "\n".join(f"<user_message>\n{text}\n</user_message>" for text in told)
     return (
         "Some of the conversation history has been summarized to free up context.\n\n"

@@ -25,6 +25,7 @@ from exeunt.wire.serving.catalogue import Catalogue, Catalogued, api_of, fetched
 from exeunt.wire.serving.client import Peer
 from exeunt.wire.serving.request_headers import WithHeaders
 from exeunt.wire.serving.tokens import WithToken
+from exeunt.wire.serving.vision import WithSupport, support_of
 
 if TYPE_CHECKING:
     from exeunt.wire.serving.served import Served
@@ -97,6 +98,9 @@ class Models:
     def choose(self, served: "Served") -> tuple[str, ModelClient]:
         """Return the name of the session's model and its client. Raises `InvalidConfiguration`."""
         name, client = self._chosen(served)
+        support = support_of(served.config, name)
+        if support is not None:
+            client = WithSupport(client, support)
         return name, client if served.headers is None else WithHeaders(client, served.headers)
 
     def _chosen(self, served: "Served") -> tuple[str, ModelClient]:
@@ -263,9 +267,8 @@ def speaking(provider: Mapping[str, Any], api: Mapping[str, Any]) -> dict[str, A
     if api.get("type") != "anthropic":
         return {**provider, **api}
     # The place is the same, and so is the key: other APIs of one place do not have keys of their own.
-    kept = {
-        name: provider[name] for name in ("base_url", "headers", "proxy", "trust_env") if name in provider
-    }
+    alike = ("base_url", "headers", "proxy", "trust_env", "media")
+    kept = {name: provider[name] for name in alike if name in provider}
     key = provider.get("api_key")
     return {**kept, **api, **({} if key is None else {"auth_token": key})}
 

@@ -8,6 +8,7 @@ import msgspec
 from exeunt.actors.outcomes import RESULT_TYPES, ToolResult
 from exeunt.actors.text import encodable
 from exeunt.actors.tools.binary_results import media_from
+from exeunt.actors.tools.citable import sources_from
 
 FAILED_TEXT = "Tool execution failed"
 """What is told of a handler that has raised."""
@@ -55,6 +56,7 @@ def _from_object(result: Mapping[str, Any]) -> ToolResult:
         encodable(log) if isinstance(log, str) else None,
         media,
         tuple(cast("list[dict[str, Any]]", blocks)) if isinstance(blocks, list) else (),
+        sources_from(result.get("citableSources")),
     )
 
 

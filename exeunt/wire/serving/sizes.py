@@ -42,6 +42,9 @@ def estimate(messages: Iterable[Message], tools: Sequence[ToolDefinition] = ()) 
 
 def token_limit(config: SessionConfig, model: str) -> int | None:
     """Return how many tokens a client says that its model takes in."""
+    capabilities = config.modelCapabilities
+    if capabilities is not None and capabilities.limits is not None and capabilities.limits.max_prompt_tokens:
+        return capabilities.limits.max_prompt_tokens
     for one in config.models or ():
         if model in (one.id, f"{one.provider}/{one.id}"):
             return one.maxPromptTokens or one.maxContextWindowTokens
