@@ -43,7 +43,7 @@ class Slot:
     )
 
     def __init__(self, kind: Kind) -> None:
-        self.kind = kind
+        self.kind: Kind = kind
         self.id = ""
         self.index: int | None = None
         self.call_id = ""
