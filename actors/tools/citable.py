@@ -14,7 +14,7 @@ def sources_from(sources: Any) -> tuple[CitableSource, ...]:
 
     One without an id or without words is none.
     """
-    if sources is None or isinstance(sources, (str, bytes, Mapping)) or not isinstance(sources, Iterable):
+    if not _is_list(sources):
         return ()
     items: Iterable[Any] = sources
     found: list[CitableSource] = []
@@ -26,6 +26,10 @@ def sources_from(sources: Any) -> tuple[CitableSource, ...]:
         if texts["id"] and texts["content"].strip():
             found.append(CitableSource(**texts))
     return tuple(found)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping))
 
 
 def _text(source: Any, name: str) -> str:

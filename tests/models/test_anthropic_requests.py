@@ -378,8 +378,9 @@ def test_options_win() -> None:
     ],
 )
 def test_what_cannot_be_sent_is_refused_at_once(settings: dict[str, Any]) -> None:
+    chosen: dict[str, Any] = {"model": "m", **settings}
     with pytest.raises(InvalidConfiguration):
-        AnthropicModel(**{"model": "m", **settings})
+        AnthropicModel(**chosen)
 
 
 # --- Media ---

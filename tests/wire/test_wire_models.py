@@ -281,9 +281,9 @@ async def test_answers_cite_the_documents_that_are_attached(wanted: bool) -> Non
 
 
 async def test_answers_cite_what_tools_of_clients_have_found() -> None:
-    call = {"type": "tool_use", "id": "c1", "name": "find", "input": {}}
+    call: dict[str, Any] = {"type": "tool_use", "id": "c1", "name": "find", "input": {}}
     cited = {"type": "search_result_location", "search_result_index": 0, "cited_text": "Grass is green."}
-    answers = (
+    answers: tuple[dict[str, Any], ...] = (
         {"content": [call], "stop_reason": "tool_use"},
         {"content": [{"type": "text", "text": "Green.", "citations": [cited]}], "stop_reason": "end_turn"},
     )

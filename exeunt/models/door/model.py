@@ -4,7 +4,7 @@ import contextlib
 import os
 import ssl
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Collection, Generator
 
 import attrs
 import trio
@@ -184,7 +184,7 @@ class HttpModel(ABC):
     # --- Parts of a call ---
 
     @contextlib.contextmanager
-    def _call(self) -> Iterator[None]:
+    def _call(self) -> Generator[None]:
         """Count one call, and keep the secrets out of what it raises."""
         self._calls += 1
         self._in_flight += 1

@@ -45,14 +45,18 @@ def tool_complete(mapper: EventMapper, event: core.ToolExecutionComplete) -> Map
         data["turnId"] = str(mapper.step)
     error = event.error
     if error is None:
-        data["result"] = {"content": event.content, "detailedContent": event.session_log or event.content}
+        result: dict[str, Any] = {
+            "content": event.content,
+            "detailedContent": event.session_log or event.content,
+        }
         if event.contents:
-            data["result"]["contents"] = list(event.contents)
+            result["contents"] = list(event.contents)
         if event.sources:
-            data["result"]["citableSources"] = [msgspec.to_builtins(source) for source in event.sources]
+            result["citableSources"] = [msgspec.to_builtins(source) for source in event.sources]
         if event.media:
             with_data = event.seq >= mapper.data_from
-            data["result"]["binaryResultsForLlm"] = binary_results(event.media, with_data=with_data)
+            result["binaryResultsForLlm"] = binary_results(event.media, with_data=with_data)
+        data["result"] = result
     else:
         data["error"] = error
     return mapper.persisted(event, data)
