@@ -43,12 +43,16 @@ def tool_complete(mapper: EventMapper, event: core.ToolExecutionComplete) -> Map
         data["turnId"] = str(mapper.step)
     error = event.error
     if error is None:
-        data["result"] = {"content": event.content, "detailedContent": event.session_log or event.content}
+        result: dict[str, Any] = {
+            "content": event.content,
+            "detailedContent": event.session_log or event.content,
+        }
+        data["result"] = result
         if event.contents:
-            data["result"]["contents"] = list(event.contents)
+            result["contents"] = list(event.contents)
         if event.media:
             with_data = event.seq >= mapper.data_from
-            data["result"]["binaryResultsForLlm"] = binary_results(event.media, with_data=with_data)
+            result["binaryResultsForLlm"] = binary_results(event.media, with_data=with_data)
     else:
         data["error"] = error
     return mapper.persisted(event, data)
