@@ -19,7 +19,6 @@ from exeunt.actors.session.pending import PendingRequest, pending_requests
 from exeunt.actors.session.putting import (
     AWAY,
     check_message,
-    checked_note,
     deliver_within,
     encoded,
     is_own_handler,
@@ -27,6 +26,7 @@ from exeunt.actors.session.putting import (
     put_call,
     put_message,
     put_waiting,
+    remembered,
     stop,
     until_safe,
 )
@@ -115,7 +115,7 @@ class Session:
         Cancelled: the message is accepted or was never there.
         """
         actor = self._actor
-        noted = checked_note(note)
+        noted = remembered(actor, note)
         if actor.status in AWAY:
             check_message(prompt, mode)
             act = partial(put_message, prompt=prompt, mode=mode, waiter=None, first=first, note=noted)
@@ -142,7 +142,7 @@ class Session:
         actor = self._actor
         if actor.status != "live" or (actor.options.durability != "relaxed" and actor.log.outlives_process):
             return None
-        return put_message(actor, prompt, mode, None, first, checked_note(note))
+        return put_message(actor, prompt, mode, None, first, remembered(actor, note))
 
     def pending_messages(self) -> tuple[Pending, ...]:
         """Return the accepted messages that no turn has taken in: those that steer first, then the queue, in order."""
@@ -181,7 +181,7 @@ class Session:
         """
         actor = self._actor
         seconds = checked_timeout(timeout)
-        noted = checked_note(note)
+        noted = remembered(actor, note)
         caller = refuse_deadlock(actor, "send_and_wait")
         if actor.status in AWAY:
             check_message(prompt, mode)

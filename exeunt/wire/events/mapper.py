@@ -1,6 +1,6 @@
 """One session's events, one after the other, as the protocol's."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -67,6 +67,7 @@ class EventMapper:
         "session_id",
         "started",
         "step",
+        "trace_of_call",
         "turn_began",
         "usage",
         "wants_own",
@@ -101,6 +102,8 @@ class EventMapper:
         """The event before which the session goes back, as a client has named it."""
         self.notes: dict[str, dict[str, Any]] | None = None
         """What senders wanted to be shown with their messages that are not in the context yet, by message."""
+        self.trace_of_call: Callable[[str], dict[str, str]] | None = None
+        """Names the span of a call that is in flight, where there are traces."""
         self.extra = 0
         """Events that stand for no event of the log."""
 

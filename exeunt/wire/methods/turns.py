@@ -13,6 +13,7 @@ from exeunt.wire.serving.endings import Endings
 from exeunt.wire.serving.hub import Hub
 from exeunt.wire.serving.request_headers import RequestHeaders
 from exeunt.wire.serving.served import Served
+from exeunt.wire.serving.tracing import trace_of
 
 
 def send(connection: Connection, params: Send) -> dict[str, Any] | Coroutine[Any, Any, dict[str, Any]]:
@@ -21,7 +22,7 @@ def send(connection: Connection, params: Send) -> dict[str, Any] | Coroutine[Any
     mode = params.mode or "enqueue"
     if params.wait or params.requestHeaders is not None:
         return _send_specially(connection.hub, served, params, mode)
-    prompt, note = _told(params)
+    prompt, note = _told(params, served, params)
     first = bool(params.prepend)
     accepted = served.handle.send_now(prompt, mode, first=first, note=note)
     if accepted is not None:
@@ -37,7 +38,7 @@ async def _send(
 
 async def _send_specially(hub: Hub, served: Served, params: Send, mode: Any) -> dict[str, Any]:
     """Send a message whose turn has headers of its own, or whose sender waits for its end."""
-    prompt, note = _told(params)
+    prompt, note = _told(params, served, params)
     key: dict[str, str] = {}
     headers = served.headers
     if params.requestHeaders:
@@ -60,8 +61,10 @@ async def _send_specially(hub: Hub, served: Served, params: Send, mode: Any) -> 
     return {"messageId": message_id}
 
 
-def _told(message: Send | OneMessage) -> tuple[str, dict[str, Any] | None]:
-    """Return what the model is told, and what is shown to clients beside that."""
+def _told(
+    message: Send | OneMessage, served: Served, sent: Send | SendMessages
+) -> tuple[str, dict[str, Any] | None]:
+    """Return what the model is told, and what is to be remembered beside that: for clients, and for traces."""
     prompt = with_attachments(message.prompt, message.attachments)
     note: dict[str, Any] = {}
     if message.displayPrompt is not None:
@@ -74,13 +77,15 @@ def _told(message: Send | OneMessage) -> tuple[str, dict[str, Any] | None]:
         note["source"] = message.source
     if message.agentMode is not None:
         note["agentMode"] = message.agentMode
+    if served.hub.host.tracing is not None:
+        note |= trace_of(served, sent.traceparent, sent.tracestate)
     return prompt, note or None
 
 
 async def send_and_wait(connection: Connection, params: Send) -> dict[str, Any]:
     """Give the session a message; answer with the reply to it."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    prompt, note = _told(params)
+    prompt, note = _told(params, served, params)
     with served.watching_answers() as answer:
         try:
             await served.handle.send_and_wait(
@@ -105,6 +110,6 @@ async def send_many(connection: Connection, params: SendMessages) -> dict[str, A
     served = connection.hub.find(connection.owner, params.sessionId)
     accepted: list[str] = []
     for message in params.messages:
-        prompt, note = _told(message)
+        prompt, note = _told(message, served, params)
         accepted.append(await served.handle.send(prompt, params.mode or "enqueue", note=note))
     return {"messageIds": accepted}
