@@ -21,7 +21,7 @@ def began(spans: SessionTrace, event: core.ToolExecutionStart) -> None:
     call = _begin(spans, event.tool_call_id, event.tool_name, event.turn_id, spans.moment)
     call.span.set_attribute(names.TOOL_TERMINAL, event.terminal)
     habits = spans.habits
-    if habits.capture_content:
+    if habits.capture_content and call.span.is_recording():
         arguments = content.clipped(event.arguments_json, habits.content_limit)
         call.span.set_attribute(names.TOOL_ARGUMENTS, arguments)
 
@@ -58,7 +58,7 @@ def ended(spans: SessionTrace, event: core.ToolExecutionComplete) -> None:
     del spans.calls[event.tool_call_id]
     span, habits = call.span, spans.habits
     about: dict[str, Any] = {names.TOOL_OUTCOME: event.outcome.value}
-    if habits.capture_content:
+    if habits.capture_content and span.is_recording():
         about[names.TOOL_RESULT] = content.clipped(event.content, habits.content_limit)
         if event.modified_arguments is not None:
             about[names.TOOL_ARGUMENTS] = content.clipped(event.modified_arguments, habits.content_limit)

@@ -84,6 +84,7 @@ class OpenTurn:
         "chat",
         "error_type",
         "input_tokens",
+        "last_chat",
         "output_tokens",
         "parent",
         "span",
@@ -96,6 +97,8 @@ class OpenTurn:
         self.began = began
         self.parent = parent
         self.chat: Span | None = None
+        self.last_chat: Span | None = None
+        """The model call that has ended last."""
         self.attempt_began: int | None = None
         """When the request was made whose first piece has not come."""
         self.input_tokens = 0
@@ -238,6 +241,7 @@ class SessionTrace:
         """End the span of a model call, if one is open."""
         if turn.chat is not None:
             self.ends(turn.chat)
+            turn.last_chat = turn.chat
             turn.chat = turn.attempt_began = None
 
     def leave_turn_open(self) -> None:

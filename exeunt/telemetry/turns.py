@@ -17,6 +17,9 @@ BEGIN_A_TURN = frozenset({"idle", "queued", "seed"})
 FAILURES = frozenset({TurnEndReason.ERROR, TurnEndReason.LIMIT, TurnEndReason.INTERRUPTED})
 """Ends that nobody wanted. An abort is somebody's wish."""
 
+LONGEST_ERROR = 1000
+"""Characters of what a provider says that has failed: enough for a sentence or a short body."""
+
 
 def accepted(spans: SessionTrace, event: core.MessageAccepted) -> None:
     spans.accepted[event.message_id] = (spans.moment, extracted(event.note))
@@ -135,7 +138,7 @@ def attempt_failed(spans: SessionTrace, event: core.ModelCallFailure) -> None:
         names.ERROR_TYPE: event.error_type,
         names.ATTEMPT: event.attempt,
         names.SECONDS: event.duration,
-        "exception.message": content.clipped(event.message, spans.habits.content_limit),
+        "exception.message": content.clipped(event.message, LONGEST_ERROR),
     }
     if event.status_code is not None:
         about[names.HTTP_STATUS] = event.status_code
@@ -157,10 +160,12 @@ def _note_chat(spans: SessionTrace, name: str, about: dict[str, Any]) -> OpenTur
 
 
 def error(spans: SessionTrace, event: core.SessionError) -> None:
-    """A turn gets no answer. The step of the model call has ended in the same handler run."""
+    """A turn gets no answer. The step of the model call has ended just before, in the same handler run."""
     turn = spans.turn
     if turn is not None:
         turn.error_type = event.error_type
+        if turn.last_chat is not None:
+            failed(turn.last_chat, event.error_type, content.clipped(event.message, LONGEST_ERROR))
 
 
 def step_ended(spans: SessionTrace, event: core.AssistantTurnEnd) -> None:
