@@ -18,15 +18,17 @@ FAILURES = frozenset({Outcome.FAILURE, Outcome.INVALID, Outcome.TIMEOUT, Outcome
 
 def began(spans: SessionTrace, event: core.ToolExecutionStart) -> None:
     """A call is in flight, of a turn or of the host."""
-    call = _begin(spans, event.tool_call_id, event.tool_name, event.turn_id, spans.moment)
-    call.span.set_attribute(names.TOOL_TERMINAL, event.terminal)
+    call = _begin(spans, event, spans.moment)
     habits = spans.habits
     if habits.capture_content and call.span.is_recording():
         arguments = content.clipped(event.arguments_json, habits.content_limit)
         call.span.set_attribute(names.TOOL_ARGUMENTS, arguments)
 
 
-def _begin(spans: SessionTrace, call_id: str, tool: str, turn_id: str | None, began_at: int) -> OpenCall:
+def _begin(
+    spans: SessionTrace, event: core.ToolExecutionStart | core.ToolExecutionComplete, began_at: int
+) -> OpenCall:
+    call_id, tool, turn_id = event.tool_call_id, event.tool_name, event.turn_id
     before = spans.calls.get(call_id)
     if before is not None:
         spans.ends(before.span)
@@ -40,6 +42,7 @@ def _begin(spans: SessionTrace, call_id: str, tool: str, turn_id: str | None, be
         names.TOOL_NAME: tool,
         names.TOOL_CALL_ID: call_id,
         names.TOOL_TYPE: "function",
+        names.TOOL_TERMINAL: event.terminal,
     }
     title = f"{names.EXECUTE_TOOL} {tool}"
     span = spans.habits.tracer.start_span(title, parent, SpanKind.INTERNAL, about, start_time=began_at)
@@ -54,7 +57,7 @@ def ended(spans: SessionTrace, event: core.ToolExecutionComplete) -> None:
         began_at = spans.moment - int(event.duration * 1e9)
         if spans.turn is not None and event.turn_id == spans.turn.turn_id:
             began_at = max(began_at, spans.turn.began)
-        call = _begin(spans, event.tool_call_id, event.tool_name, event.turn_id, began_at)
+        call = _begin(spans, event, began_at)
     del spans.calls[event.tool_call_id]
     span, habits = call.span, spans.habits
     about: dict[str, Any] = {names.TOOL_OUTCOME: event.outcome.value}
@@ -85,7 +88,7 @@ def asked(spans: SessionTrace, event: core.PermissionRequested | core.UserInputR
     if call.asked is None:
         call.asked = {}
     call.asked[event.request_id] = spans.moment
-    call.span.add_event(event.type, {"exeunt.request.id": event.request_id}, spans.moment)
+    call.span.add_event(event.type, {names.REQUEST_ID: event.request_id}, spans.moment)
 
 
 def told(spans: SessionTrace, event: core.PermissionCompleted | core.UserInputCompleted) -> None:
@@ -93,7 +96,7 @@ def told(spans: SessionTrace, event: core.PermissionCompleted | core.UserInputCo
     call = spans.calls.get(event.tool_call_id)
     if call is None:
         return
-    about: dict[str, Any] = {"exeunt.request.id": event.request_id, "exeunt.request.end": event.kind}
+    about: dict[str, Any] = {names.REQUEST_ID: event.request_id, names.REQUEST_END: event.kind}
     since = None if call.asked is None else call.asked.pop(event.request_id, None)
     if since is not None:
         about[names.SECONDS] = (spans.moment - since) / 1e9

@@ -15,14 +15,14 @@ AFTER_A_TURN = frozenset({"agentStop", "sessionEnd"})
 def cleared(spans: SessionTrace, event: core.ContextCleared) -> None:
     """A clear is committed, by the turn or the call of the host that has just ended."""
     about: dict[str, Any] = {
-        "exeunt.clear.messages_cleared": event.messages_cleared,
+        names.MESSAGES_CLEARED: event.messages_cleared,
         names.GENERATION: event.generation,
     }
     if event.trigger:
-        about["exeunt.clear.trigger"] = event.trigger
+        about[names.CLEAR_TRIGGER] = event.trigger
     habits = spans.habits
     if habits.capture_content:
-        about["exeunt.clear.initial_message"] = content.clipped(event.initial_message, habits.content_limit)
+        about[names.SEED] = content.clipped(event.initial_message, habits.content_limit)
     turn = spans.ended_turn
     by = spans.ended_call if turn is None else turn.span
     spans.cleared = NOWHERE if turn is None else turn.parent
@@ -32,30 +32,30 @@ def cleared(spans: SessionTrace, event: core.ContextCleared) -> None:
 
 
 def rolled_back(spans: SessionTrace, event: core.ClearRolledBackEvent) -> None:
-    spans.note(event.type, {"exeunt.clear.cause": event.cause, names.TOOL_CALL_ID: event.call_id})
+    spans.note(event.type, {names.CLEAR_CAUSE: event.cause, names.TOOL_CALL_ID: event.call_id})
 
 
 def refused(spans: SessionTrace, event: core.ClearRefusedEvent) -> None:
-    spans.note(event.type, {"exeunt.clear.cause": event.cause})
+    spans.note(event.type, {names.CLEAR_CAUSE: event.cause})
 
 
 def compacted(spans: SessionTrace, event: core.SessionCompacted) -> None:
     about = {
-        "exeunt.compaction.messages_removed": event.messages_removed,
+        names.MESSAGES_REMOVED: event.messages_removed,
         names.GENERATION: event.generation,
     }
     spans.note(event.type, about)
 
 
 def handed_off(spans: SessionTrace, event: core.SessionHandoff) -> None:
-    about = {"exeunt.handoff.action": event.action, "exeunt.handoff.trigger": event.trigger}
+    about = {names.HANDOFF_ACTION: event.action, names.HANDOFF_TRIGGER: event.trigger}
     if event.session_id is not None:
-        about["exeunt.handoff.session_id"] = event.session_id
+        about[names.HANDOFF_SESSION] = event.session_id
     spans.note(event.type, about)
 
 
 def aborted(spans: SessionTrace, event: core.Abort) -> None:
-    spans.note(event.type, {"exeunt.abort.reason": event.reason})
+    spans.note(event.type, {names.ABORT_REASON: event.reason})
 
 
 def hook_began(spans: SessionTrace, event: core.HookStart) -> None:
@@ -65,7 +65,7 @@ def hook_began(spans: SessionTrace, event: core.HookStart) -> None:
 
 def hook_ended(spans: SessionTrace, event: core.HookEnd) -> None:
     since = spans.hooks.pop(event.hook_invocation_id, None)
-    about: dict[str, Any] = {"exeunt.hook.type": event.hook_type, "exeunt.hook.success": event.success}
+    about: dict[str, Any] = {names.HOOK_TYPE: event.hook_type, names.HOOK_SUCCESS: event.success}
     if since is not None:
         about[names.SECONDS] = (spans.moment - since) / 1e9
     if event.tool_call_id is not None:
@@ -78,7 +78,7 @@ def hook_ended(spans: SessionTrace, event: core.HookEnd) -> None:
 
 def restarted(spans: SessionTrace, event: core.SessionRestarted) -> None:
     """The actor was built anew. What that has cut off ends in the same handler run."""
-    spans.note(event.type, {"exeunt.restart.epoch": event.epoch})
+    spans.note(event.type, {names.RESTART_EPOCH: event.epoch})
 
 
 def left(spans: SessionTrace, event: core.SessionShutdown | core.SessionFailed) -> None:

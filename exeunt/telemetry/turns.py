@@ -34,7 +34,7 @@ def user_message(spans: SessionTrace, event: core.UserMessage) -> None:
     came, parent = spans.accepted.pop(event.message_id or "", (None, NOWHERE))
     if event.delivery == "steering":
         spans.turn_of(event.turn_id)
-        spans.note("exeunt.message.steered", {names.MESSAGE_ID: event.message_id or ""})
+        spans.note(names.STEERED, {names.MESSAGE_ID: event.message_id or ""})
         return
     if event.delivery not in BEGIN_A_TURN:
         return
@@ -138,16 +138,16 @@ def attempt_failed(spans: SessionTrace, event: core.ModelCallFailure) -> None:
         names.ERROR_TYPE: event.error_type,
         names.ATTEMPT: event.attempt,
         names.SECONDS: event.duration,
-        "exception.message": content.clipped(event.message, LONGEST_ERROR),
+        names.ERROR_MESSAGE: content.clipped(event.message, LONGEST_ERROR),
     }
     if event.status_code is not None:
         about[names.HTTP_STATUS] = event.status_code
-    _note_chat(spans, "exeunt.model_call.failed", about)
+    _note_chat(spans, names.ATTEMPT_FAILED, about)
 
 
 def tried_again(spans: SessionTrace, event: core.AssistantTurnRetry) -> None:
     about = {names.ERROR_TYPE: event.reason, names.ATTEMPT: event.attempt, names.SECONDS: event.delay}
-    turn = _note_chat(spans, "exeunt.model_call.retry", about)
+    turn = _note_chat(spans, names.RETRY, about)
     if turn is not None:
         turn.attempt_began = spans.moment + int(event.delay * 1e9)
 
