@@ -5,6 +5,7 @@ Spans end when the events of a handler run are seen, children first: what follow
 boundary of a clear, still belongs to them.
 """
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -15,6 +16,8 @@ from opentelemetry.trace import Link, Span, SpanContext, SpanKind, Status, Statu
 from exeunt.actors.models import Message
 from exeunt.telemetry import names
 from exeunt.telemetry.propagation import NOWHERE
+
+logger = logging.getLogger("exeunt.telemetry")
 
 EARLY = 32
 """Span events that are kept for a turn whose span has not begun: hooks of its message. Further ones are left out."""
@@ -178,10 +181,15 @@ class SessionTrace:
 
     def end_all(self) -> None:
         """End what has ended."""
-        for span, moment in self.ended:
-            span.end(moment)
-        self.ended.clear()
         self.ended_turn = self.ended_call = self.fallen = None
+        ended, self.ended = self.ended, []
+        while ended:
+            span, moment = ended.pop(0)
+            try:
+                span.end(moment)
+            except Exception:
+                # A processor of the program's; the others are to end all the same.
+                logger.exception("session %s: a span could not be ended", self.session_id)
 
     # --- Turns -----------------------------------------------------------------------------------------------
 

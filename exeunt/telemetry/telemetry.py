@@ -1,6 +1,5 @@
 """All traces of one host: from its events to spans, and the spans that are current where it calls foreign code."""
 
-import itertools
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, final
@@ -134,28 +133,24 @@ class Telemetry:
         if self._host is None:
             return
         spans = self._sessions.get(session_id)
-        for event in events:
-            kind = event.__class__
-            handler = HANDLERS.get(kind)
-            if handler is None and kind is not SessionResume:
-                continue
-            if spans is None:
-                spans = self._begin(session_id)
-            spans.at(event.time)
-            if handler is not None:
-                handler(spans, event)
-            elif event.seq == event.origin.first_seq:
-                # Else somebody has only come to a session that was in memory.
-                self._resumed(spans)
-        if spans is None:
-            return
-        if spans.ended:
-            turn = spans.ended_turn
-            if turn is not None:
-                self._remember(session_id, turn.span.get_span_context())
-            spans.end_all()
-        if spans.is_over:
-            del self._sessions[session_id]
+        try:
+            for event in events:
+                kind = event.__class__
+                handler = HANDLERS.get(kind)
+                if handler is None and kind is not SessionResume:
+                    continue
+                if spans is None:
+                    spans = self._begin(session_id)
+                spans.at(event.time)
+                if handler is not None:
+                    handler(spans, event)
+                elif event.seq == event.origin.first_seq:
+                    # Else somebody has only come to a session that was in memory.
+                    self._resumed(spans)
+        finally:
+            # Also when a processor of the program's provider has raised.
+            if spans is not None:
+                self._seen(spans)
 
     def statistics(self) -> TelemetryStatistics:
         """Return a look at the traces. Costs nothing."""
@@ -226,13 +221,19 @@ class Telemetry:
         if last is not None:
             spans.follows = (last, "session_resumed")
 
-    def _remember(self, session_id: str, turn: SpanContext) -> None:
-        self._turns += 1
-        self._last[session_id] = turn
-        self._last.move_to_end(session_id)
-        for oldest in list(itertools.islice(self._last, max(0, len(self._last) - REMEMBERED))):
-            del self._last[oldest]
-            self._forgotten += 1
+    def _seen(self, spans: SessionTrace) -> None:
+        """All events of a handler run were seen: end what has ended."""
+        session_id, turn = spans.session_id, spans.ended_turn
+        if turn is not None:
+            self._turns += 1
+            self._last[session_id] = turn.span.get_span_context()
+            self._last.move_to_end(session_id)
+            if len(self._last) > REMEMBERED:
+                self._last.popitem(last=False)
+                self._forgotten += 1
+        if spans.is_over:
+            del self._sessions[session_id]
+        spans.end_all()
 
 
 def _current(span: Span | None) -> object:

@@ -1,8 +1,10 @@
 """Whether and where a server sends its traces."""
 
+import importlib.util
 import itertools
 import json
 import logging
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +13,6 @@ from typing import Any
 import pytest
 
 from exeunt import InvalidConfiguration
-from exeunt.cli.serve import telemetry
 from exeunt.cli.serve.telemetry import TraceOptions, open_traces, trace_options
 from exeunt.wire.framing import FrameReader, frame
 from tests.cli.programs import LONGEST, environment
@@ -121,10 +122,14 @@ def test_what_makes_no_sense_is_refused(environ: dict[str, str], said: str) -> N
     assert said in str(refused.value)
 
 
+def _find_nothing(name: str) -> None:
+    """Stand for a Python without the extra."""
+
+
 def test_without_the_extra_who_asks_for_traces_is_told_what_to_install(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(telemetry.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", _find_nothing)
     with pytest.raises(InvalidConfiguration, match=r'pip install "exeunt\[otel\]"'):
         trace_options({"COPILOT_OTEL_ENABLED": "true"})
     with caplog.at_level(logging.WARNING, "exeunt.telemetry"):
@@ -157,7 +162,7 @@ class Conversation:
     def __init__(self, program: "subprocess.Popen[bytes]") -> None:
         assert program.stdin is not None
         assert program.stdout is not None
-        self._to, self._from = program.stdin, program.stdout
+        self._to, self._from = program.stdin, program.stdout.fileno()
         self._reader = FrameReader(1024 * 1024)
         self._keys = itertools.count(1)
 
@@ -168,7 +173,7 @@ class Conversation:
         self._to.write(frame(json.dumps(request).encode()))
         self._to.flush()
         while True:
-            for body in self._reader.feed(self._from.read1(65536)):
+            for body in self._reader.feed(os.read(self._from, 65536)):
                 message = json.loads(body)
                 if message.get("id") == key:
                     assert "error" not in message

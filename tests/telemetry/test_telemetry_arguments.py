@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from opentelemetry.context import Context
+from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from trio.testing import MockClock
 
 from exeunt import InvalidConfiguration, open_host
@@ -57,6 +59,32 @@ async def test_telemetry_may_go_to_another_host_when_its_own_has_ended(autojump_
         async with checked_host(telemetry=telemetry) as host:
             await (await open_session(host, ScriptedModel(["hi"]))).send_and_wait("go")
     assert len(traces.turns) == 2
+
+
+class Faulty(SpanProcessor):
+    """A processor of the program that fails in each way."""
+
+    def __init__(self, *, starts: bool) -> None:
+        self._starts = starts
+
+    def on_start(self, span: Span, parent_context: Context | None = None) -> None:
+        if self._starts:
+            raise RuntimeError("no span may begin")
+
+    def on_end(self, span: ReadableSpan) -> None:
+        raise RuntimeError("no span may end")
+
+
+@pytest.mark.parametrize("starts", [True, False])
+async def test_a_processor_that_fails_hurts_no_session(starts: bool, autojump_clock: MockClock) -> None:
+    provider = TracerProvider(shutdown_on_exit=False)
+    provider.add_span_processor(Faulty(starts=starts))
+    telemetry = Telemetry(provider)
+    async with checked_host(telemetry=telemetry) as host:
+        session = await open_session(host, ScriptedModel(["hi", "there"]))
+        assert (await session.send_and_wait("go")).content == "hi"
+        assert (await session.send_and_wait("go")).content == "there"
+        assert telemetry.statistics().open_sessions == 0
 
 
 async def test_without_a_provider_the_programs_own_is_used(autojump_clock: MockClock) -> None:

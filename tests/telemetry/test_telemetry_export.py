@@ -134,9 +134,13 @@ class Torn:
 def test_a_batch_that_was_cut_off_spoils_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "traces.jsonl"
     exporter = JsonLinesExporter(path)
-    fdopen = os.fdopen
+    fdopen: Any = os.fdopen
+
+    def torn_file(*arguments: Any, **options: Any) -> Torn:
+        return Torn(fdopen(*arguments, **options))
+
     with monkeypatch.context() as patch:
-        patch.setattr(os, "fdopen", lambda *arguments, **options: Torn(fdopen(*arguments, **options)))
+        patch.setattr(os, "fdopen", torn_file)
         with pytest.raises(OSError, match="No space"):
             exporter.export(_spans(1))
     exporter.export(_spans(1))

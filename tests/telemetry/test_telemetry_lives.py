@@ -219,3 +219,22 @@ async def test_detaching_ends_what_is_open_and_traces_no_more(autojump_clock: Mo
         await session.abort()
         await session.send_and_wait("again")
     assert len(traces.turns) == 1
+
+
+async def test_only_so_many_last_turns_are_remembered(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("exeunt.telemetry.telemetry.REMEMBERED", 1)
+    traces = Traces()
+    telemetry = traces.telemetry()
+    async with checked_host(telemetry=telemetry) as host:
+        sessions = [await open_session(host, ScriptedModel(["one"])) for _ in range(2)]
+        for session in sessions:
+            await session.send_and_wait("go")
+        for session in sessions:
+            await session.disconnect()
+            again = await host.resume_session(session.session_id, model=ScriptedModel(["two"]))
+            await again.send_and_wait("and?")
+    traces.check()
+    assert [len(linked(turn)) for turn in traces.turns[2:]] == [0, 1]
+    assert telemetry.statistics().forgotten == 1

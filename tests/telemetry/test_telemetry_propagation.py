@@ -9,11 +9,12 @@ from opentelemetry.trace import get_current_span
 from trio.testing import MockClock
 
 from exeunt import HostOptions, ModelRequest, Reply, ToolInvocation, tool
+from exeunt.actors.events import MessageAccepted
 from exeunt.embed import asyncio as on_asyncio
 from exeunt.embed import threads as in_threads
 from exeunt.testing import ScriptedModel, after, call, checked_host, say
 from tests.actors.session_support import open_session, tool_of
-from tests.telemetry.traced import Traces, parent_id, span_id, trace_id
+from tests.telemetry.traced import Traces, parent_id, span_id, trace_id, trace_state
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -44,7 +45,7 @@ async def test_the_note_of_a_message_may_name_the_parent(autojump_clock: MockClo
     (turn,) = traces.turns
     assert f"{trace_id(turn):032x}" == PARENT[3:35]
     assert f"{parent_id(turn):016x}" == PARENT[36:52]
-    assert turn.get_span_context().trace_state.get("vendor") == "1"
+    assert trace_state(turn, "vendor") == "1"
 
 
 @pytest.mark.parametrize("note", [{"traceparent": "nonsense"}, {"traceparent": 5}, {"tracestate": "a=1"}, {}])
@@ -64,7 +65,7 @@ async def test_without_telemetry_a_message_is_logged_as_it_was_sent(autojump_clo
         session = await open_session(host, ScriptedModel(["hi"]))
         with traces.tracer.start_as_current_span("request"):
             await session.send_and_wait("go")
-        notes = [event.note for event in await session.get_events() if event.type == "message.accepted"]
+        notes = [event.note for event in await session.get_events() if isinstance(event, MessageAccepted)]
     assert notes == [None]
 
 

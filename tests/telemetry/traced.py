@@ -8,6 +8,7 @@ from opentelemetry.context import Context
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from opentelemetry.trace import SpanContext
 
 from exeunt.actors.events import Event, ToolExecutionComplete, TurnEnd
 from exeunt.telemetry import Telemetry
@@ -89,7 +90,7 @@ class Traces:
                 assert parent is not None
             if parent is None:
                 continue
-            assert parent.get_span_context().trace_id == span.get_span_context().trace_id
+            assert trace_id(parent) == trace_id(span)
             if operation in ("chat", "execute_tool"):
                 assert about(parent)["gen_ai.operation.name"] == "invoke_agent"
                 assert parent.start_time is not None
@@ -114,12 +115,23 @@ def about(span: ReadableSpan) -> dict[str, Any]:
 
 def span_id(span: ReadableSpan) -> int:
     """The id of a span."""
-    return span.get_span_context().span_id
+    return _context(span).span_id
 
 
 def trace_id(span: ReadableSpan) -> int:
     """The id of a span's trace."""
-    return span.get_span_context().trace_id
+    return _context(span).trace_id
+
+
+def trace_state(span: ReadableSpan, vendor: str) -> str | None:
+    """What a vendor has put into the state of a span's trace."""
+    return _context(span).trace_state.get(vendor)
+
+
+def _context(span: ReadableSpan) -> SpanContext:
+    context = span.get_span_context()
+    assert context is not None
+    return context
 
 
 def parent_id(span: ReadableSpan) -> int | None:

@@ -5,8 +5,9 @@ from opentelemetry.trace import get_current_span
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from trio.testing import MockClock
 
+from exeunt.actors.events import MessageAccepted
 from exeunt.testing import ScriptedModel, call
-from tests.telemetry.traced import Traces, about, parent_id, span_id, trace_id
+from tests.telemetry.traced import Traces, about, parent_id, span_id, trace_id, trace_state
 from tests.wire.wire_client import WireFailure, open_wire, tool
 
 ONE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
@@ -27,7 +28,7 @@ async def test_a_message_names_the_parent_of_its_turn(autojump_clock: MockClock)
         await client.event("session.idle")
     traces.check()
     assert _parent(traces) == ONE
-    assert traces.turns[0].get_span_context().trace_state.get("vendor") == "1"
+    assert trace_state(traces.turns[0], "vendor") == "1"
     assert about(traces.turns[0])["gen_ai.conversation.id"] == "s"
 
 
@@ -55,7 +56,7 @@ async def test_a_session_names_it_for_messages_that_do_not(autojump_clock: MockC
         await client.say()
         await client.event("session.idle", 3)
     assert [_parent(traces, number) for number in range(3)] == [ONE, TWO, TWO]
-    states = [turn.get_span_context().trace_state.get("vendor") for turn in traces.turns]
+    states = [trace_state(turn, "vendor") for turn in traces.turns]
     assert states == ["1", None, None]
 
 
@@ -108,7 +109,7 @@ async def test_without_telemetry_nothing_of_a_trace_is_told_or_kept(autojump_clo
         await client.event("session.idle")
         actor = wire.host.find("s")
         assert actor is not None
-        notes = [event.note for event in await actor.log.read() if event.type == "message.accepted"]
+        notes = [event.note for event in await actor.log.read() if isinstance(event, MessageAccepted)]
     assert {"traceparent", "tracestate"}.isdisjoint(asked)
     assert notes == [None]
 
