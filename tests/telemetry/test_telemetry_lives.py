@@ -231,10 +231,10 @@ async def test_only_so_many_last_turns_are_remembered(
         sessions = [await open_session(host, ScriptedModel(["one"])) for _ in range(2)]
         for session in sessions:
             await session.send_and_wait("go")
-        for session in sessions:
+        for session in reversed(sessions):
             await session.disconnect()
             again = await host.resume_session(session.session_id, model=ScriptedModel(["two"]))
             await again.send_and_wait("and?")
     traces.check()
-    assert [len(linked(turn)) for turn in traces.turns[2:]] == [0, 1]
-    assert telemetry.statistics().forgotten == 1
+    assert [len(linked(turn)) for turn in traces.turns[2:]] == [1, 0]
+    assert telemetry.statistics().forgotten == 2
