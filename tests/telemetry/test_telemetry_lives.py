@@ -18,7 +18,17 @@ from exeunt import (
     leave_pending,
     open_host,
 )
-from exeunt.actors.events import Origin, SessionResume, UserMessage
+from exeunt.actors.events import (
+    MessageAccepted,
+    Origin,
+    SessionResume,
+    SessionShutdown,
+    ToolExecutionComplete,
+    ToolExecutionStart,
+    TurnEnd,
+    UserMessage,
+)
+from exeunt.actors.outcomes import Outcome, TurnEndReason
 from exeunt.actors.ports import Observer, Tracing
 from exeunt.supervisor import RestartIntensity
 from exeunt.testing import ScriptedModel, call, checked_host, crash_session, hang, say
@@ -193,6 +203,48 @@ def test_spans_of_sessions_that_left_without_a_word_are_ended_when_there_are_man
     assert telemetry.statistics().open_sessions == 1
     assert telemetry.statistics().left_open == 2
     assert [about(turn)["exeunt.turn.left_open"] for turn in traces.turns] == [True, True]
+
+
+def test_a_session_that_leaves_takes_its_open_spans_along() -> None:
+    traces, origin = Traces(), Origin.fresh()
+    telemetry = traces.telemetry()
+    telemetry.attach(HostWithoutSessions())
+    telemetry.observe(
+        "one",
+        [
+            UserMessage(origin, 1, 5.0, "hi", "t", "m", "idle"),
+            ToolExecutionStart(origin, 2, 6.0, "c", "deploy", "{}", "t"),
+            MessageAccepted(origin, 3, 7.0, "n", "enqueue", "and"),
+        ],
+    )
+    telemetry.observe("one", [SessionShutdown(origin, 4, 9.0, "host")])
+    assert telemetry.statistics().open_sessions == 0
+    assert [span.end_time for span in traces.spans] == [9_000_000_000] * 2
+    traces.check()
+
+
+def test_a_call_that_a_turn_leaves_open_ends_with_it() -> None:
+    traces, origin = Traces(), Origin.fresh()
+    telemetry = traces.telemetry()
+    telemetry.attach(HostWithoutSessions())
+    telemetry.observe("one", [ToolExecutionStart(origin, 2, 6.0, "c", "deploy", "{}", "t")])
+    telemetry.observe("one", [TurnEnd(origin, 3, 8.0, "t", TurnEndReason.INTERRUPTED, 0, 1, 2.0)])
+    assert len(traces.calls) == len(traces.turns) == 1
+    traces.check()
+
+
+def test_calls_of_an_earlier_activation_lie_within_the_span_that_their_turn_gets_here() -> None:
+    traces, origin = Traces(), Origin.fresh()
+    telemetry = traces.telemetry()
+    telemetry.attach(HostWithoutSessions())
+    ends = [
+        ToolExecutionComplete(origin, 5, 100.0, "a", "deploy", Outcome.SUCCESS, "", "t", 1.0),
+        ToolExecutionComplete(origin, 6, 100.0, "b", "deploy", Outcome.INTERRUPTED, "", "t", 90.0),
+        TurnEnd(origin, 7, 100.0, "t", TurnEndReason.INTERRUPTED, 0, 1, 2.0),
+    ]
+    telemetry.observe("one", ends)
+    assert len(traces.calls) == 2
+    traces.check()
 
 
 def test_a_session_that_comes_back_to_this_host_ends_what_it_had_left_open() -> None:

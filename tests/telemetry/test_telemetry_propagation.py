@@ -109,6 +109,26 @@ async def test_what_a_model_does_is_a_part_of_its_span(autojump_clock: MockClock
     assert parent_id(post) == span_id(traces.chats[0])
 
 
+async def test_what_follows_a_call_is_no_part_of_its_span(autojump_clock: MockClock) -> None:
+    traces = Traces()
+    seen: list[bool] = []
+
+    async def ended(*_: object) -> None:
+        await trio.lowlevel.checkpoint()
+        seen.append(get_current_span().get_span_context().is_valid)
+
+    async def work(_: ToolInvocation) -> str:
+        await trio.lowlevel.checkpoint()
+        return "done"
+
+    async with checked_host(telemetry=traces.telemetry()) as host:
+        tools = tool_of("work", work, is_terminal=True)
+        session = await open_session(host, ScriptedModel([call("work")]), tools, on_session_end=ended)
+        await session.send_and_wait("go")
+        await trio.sleep(1)
+    assert seen == [False]
+
+
 async def test_a_tool_that_asks_another_session_has_its_turn_below_it(autojump_clock: MockClock) -> None:
     traces = Traces()
     async with checked_host(telemetry=traces.telemetry()) as host:

@@ -6,7 +6,7 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from trio.testing import MockClock
 
 from exeunt.actors.events import MessageAccepted
-from exeunt.testing import ScriptedModel, call
+from exeunt.testing import ScriptedModel, after, call, say
 from tests.telemetry.traced import Traces, about, parent_id, span_id, trace_id, trace_state
 from tests.wire.wire_client import WireFailure, open_wire, tool
 
@@ -96,6 +96,24 @@ async def test_the_client_that_runs_a_tool_is_told_its_span(autojump_clock: Mock
     assert (told.trace_id, told.span_id) == (trace_id(span), span_id(span))
     assert asked["tracestate"] == "vendor=1"
     assert f"{told.trace_id:032x}" == ONE[3:35]
+
+
+async def test_a_client_that_comes_in_the_middle_of_a_turn_leaves_its_span_alone(
+    autojump_clock: MockClock,
+) -> None:
+    traces = Traces()
+    async with open_wire(ScriptedModel([after(10, say("hi"))]), telemetry=traces.telemetry()) as wire:
+        first = await wire.connect()
+        await first.create()
+        await first.say()
+        await first.leave()
+        second = await wire.connect()
+        await second.call("session.resume", sessionId="s")
+        await second.event("session.idle")
+    traces.check()
+    (turn,) = traces.turns
+    assert about(turn)["exeunt.turn.reason"] == "completed"
+    assert "exeunt.turn.left_open" not in about(turn)
 
 
 async def test_without_telemetry_nothing_of_a_trace_is_told_or_kept(autojump_clock: MockClock) -> None:
