@@ -101,6 +101,33 @@ class Observer(Protocol):
         ...
 
 
+class Tracing(Protocol):
+    """Follows what happens across the border of the host: who sends, and what foreign code is called for.
+
+    Asked where something is sent or called, in the task of who does that; never waits or raises.
+    """
+
+    def sending(self, note: "dict[str, Any] | None", /) -> "dict[str, Any] | None":
+        """Return what is to be remembered with a message: its note, and where it comes from."""
+        ...
+
+    def calling_model(self, session_id: str, turn_id: str, /) -> object:
+        """The model is called in this task. Returns what `called` takes."""
+        ...
+
+    def calling_tool(self, session_id: str, call_id: str, /) -> object:
+        """A tool, its hooks and who approves it are called in this task. Returns what `called` takes."""
+        ...
+
+    def called(self, token: Any, /) -> None:
+        """The call has returned."""
+        ...
+
+    def carrier(self, session_id: str, call_id: str, /) -> dict[str, str]:
+        """Return the headers with which a tool call goes on elsewhere."""
+        ...
+
+
 class Slots(Protocol):
     """A bounded number of places, shared fairly between tenants."""
 
@@ -162,6 +189,8 @@ class Host(Protocol):
     def supervision(self) -> Supervision: ...
     @property
     def observers(self) -> "list[Observer]": ...
+    @property
+    def tracing(self) -> Tracing | None: ...
     @property
     def threads(self) -> "trio.CapacityLimiter":
         """Bounds the worker threads of synchronous handlers."""

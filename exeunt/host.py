@@ -4,7 +4,7 @@ import math
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import trio
 from prometheus_client import CollectorRegistry
@@ -23,6 +23,9 @@ from exeunt.supervisor.journal import Journal, MemoryJournal
 from exeunt.supervisor.journal.durable import DurableJournal
 from exeunt.supervisor.options import STUCK_REPORT_EVERY, HostOptions
 from exeunt.supervisor.tree import open_supervisor
+
+if TYPE_CHECKING:
+    from exeunt.telemetry import Telemetry
 
 
 class SessionHost(HostCore):
@@ -121,13 +124,15 @@ async def open_host(
     registry: CollectorRegistry | None = None,
     session_options: OptionsResolver | None = None,
     options: HostOptions | None = None,
+    telemetry: "Telemetry | None" = None,
 ) -> AsyncGenerator[SessionHost]:
     """Open a host for the body of the `async with`.
 
     *journal* keeps the logs: a URL such as `sqlite:///sessions.sqlite3`, or an object (default: in memory, until the
     host ends). *registry* gets the metrics (default: one
     of its own, `host.metrics.registry`). *session_options*, an async function of (session id, metadata), gives the
-    options of a stored session that is woken without them. *options* bounds the host.
+    options of a stored session that is woken without them. *options* bounds the host. *telemetry* makes traces of what
+    happens in it (`exeunt.telemetry.Telemetry`).
 
     At the end, also by an error or a cancellation, every session is stopped in order: its turn is aborted, its
     handlers have a second to clean up. Python cannot leave a task that shields itself from cancellation: the host
@@ -137,7 +142,7 @@ async def open_host(
     opened. Cancelled meanwhile: there is no host.
     """
     keeper = _checked_journal(journal)
-    _check_arguments(registry, session_options, options)
+    _check_arguments(registry, session_options, options, telemetry)
     failure: BaseException | None = None
     timers, naming = _Outlasting(), _Outlasting()
     try:
@@ -152,6 +157,8 @@ async def open_host(
                         host = made
                         host.metrics.attach(host.statistics)
                         host.observe(host.metrics.observe)
+                        if telemetry is not None:
+                            telemetry.attach(host)
                         if isinstance(kept, DurableJournal):
                             kept.on_commit = host.metrics.observe_commit
                         await services.start_child(ChildSpec("timers", timers.run, args=(host.timers.run,)))
@@ -174,6 +181,8 @@ async def open_host(
                         nursery.cancel_scope.cancel()
                 if host is not None:
                     host.metrics.detach()
+                    if telemetry is not None and host.tracing is telemetry:
+                        telemetry.detach()
             finally:
                 writing.end()
                 naming.end()
@@ -285,7 +294,7 @@ def _checked_journal(journal: Any) -> Journal | None:
     return kept
 
 
-def _check_arguments(registry: Any, session_options: Any, options: Any) -> None:
+def _check_arguments(registry: Any, session_options: Any, options: Any, telemetry: Any) -> None:
     if registry is not None and not isinstance(registry, CollectorRegistry):
         raise InvalidConfiguration(
             f"registry is a CollectorRegistry of prometheus_client, not {registry!r:.80}"
@@ -296,3 +305,5 @@ def _check_arguments(registry: Any, session_options: Any, options: Any) -> None:
         )
     if options is not None and not isinstance(options, HostOptions):
         raise InvalidConfiguration(f"options are HostOptions, not {options!r:.80}")
+    if telemetry is not None and not callable(getattr(telemetry, "attach", None)):
+        raise InvalidConfiguration(f"telemetry is a Telemetry of exeunt.telemetry, not {telemetry!r:.80}")

@@ -24,6 +24,7 @@ BENCHMARKS = {
     "durable": "turns with a journal on disk against in memory, and resumes",
     "journal": "durable appends per second, in SQLite and PostgreSQL",
     "metrics": "what counting costs",
+    "telemetry": "what traces cost",
     "wire": "the official JavaScript client against us and against its own runtime",
     "wire_profile": "where the time goes of a server of the official client",
     "embed": "a message in programs on asyncio and of threads, against a trio program",

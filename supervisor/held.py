@@ -19,7 +19,7 @@ from exeunt.actors.errors import (
     SessionNotFound,
 )
 from exeunt.actors.options import SessionOptions
-from exeunt.actors.ports import Observer
+from exeunt.actors.ports import Observer, Tracing
 from exeunt.actors.session import Session
 from exeunt.actors.timers import Timers
 from exeunt.actors.turn import aborts, birth, recovery
@@ -72,6 +72,7 @@ class HeldSessions:
         )
         self.threads = trio.CapacityLimiter(options.threads)
         self.observers: list[Observer] = []
+        self.tracing: Tracing | None = None
         self.fenced: set[Activity] = set()
         self.supervision = SessionSupervision(
             options.intensity, options.backoff, self.clock.now, self._session_ended

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Coroutine
 from contextlib import aclosing
 from typing import Any
 
@@ -20,6 +21,7 @@ from exeunt.actors.hook_outputs import ERROR_OCCURRED
 from exeunt.actors.hooks import ErrorOccurredInput
 from exeunt.actors.models import ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse
 from exeunt.actors.options import RetryPolicy
+from exeunt.actors.ports import Tracing
 from exeunt.actors.text import cause_of, encodable
 from exeunt.actors.turn.live import Turn
 
@@ -51,8 +53,20 @@ class ModelCall(Activity):
             actor.state.context.request(), actor.options.tools.definitions, actor.id, turn.turn_id
         )
 
-    async def run(self) -> ModelResponse | ModelError:
+    def run(self) -> Coroutine[Any, Any, ModelResponse | ModelError]:
         """Call the model until it answers, fails for good, or the policy is spent."""
+        tracing = self.actor.host.tracing
+        # No more frames than are needed: each costs at every step of the task.
+        return self._run() if tracing is None else self._run_traced(tracing)
+
+    async def _run_traced(self, tracing: Tracing) -> ModelResponse | ModelError:
+        traced = tracing.calling_model(self.actor.id, self.turn.turn_id)
+        try:
+            return await self._run()
+        finally:
+            tracing.called(traced)
+
+    async def _run(self) -> ModelResponse | ModelError:
         if self.actor.log.outlives_process:
             after_a_clear = self.turn.delivery == "seed" and self.turn.steps == 1
             await self.until_safe(self.seq if after_a_clear else 0)

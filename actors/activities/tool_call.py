@@ -155,12 +155,16 @@ class Call(Activity):
             text = self.actor.options.tools.unknown_tool_text(self.call.name)
             return CallEnd(Outcome.FAILURE, text, text)
         token = CALLER.set(Caller(self.actor, self))
+        tracing = self.actor.host.tracing
+        traced = None if tracing is None else tracing.calling_tool(self.actor.id, self.call.id)
         try:
             return await self._pipeline(self.tool)
         except InvalidArguments as error:
             return CallEnd(Outcome.INVALID, str(error), str(error))
         finally:
             CALLER.reset(token)
+            if tracing is not None:
+                tracing.called(traced)
 
     async def _pipeline(self, tool: Tool[..., Any]) -> CallEnd:
         options = self.actor.options

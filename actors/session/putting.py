@@ -146,6 +146,14 @@ def checked_note(note: Mapping[str, Any] | None) -> dict[str, Any] | None:
     return copy
 
 
+def remembered(actor: SessionActor, note: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    """Return what is logged with a message: its note, and what traces need. Raises as `checked_note`."""
+    noted = checked_note(note)
+    # Here, in the task of the sender: a session that is away takes the message in another one.
+    tracing = actor.host.tracing
+    return noted if tracing is None else tracing.sending(noted)
+
+
 def check_open(actor: SessionActor) -> None:
     """Refuse new work to a session that is gone, full, or on a host without room."""
     if actor.status != "live":

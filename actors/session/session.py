@@ -20,7 +20,6 @@ from exeunt.actors.session.pending import PendingRequest, pending_requests
 from exeunt.actors.session.putting import (
     AWAY,
     check_message,
-    checked_note,
     deliver_within,
     encoded,
     is_own_handler,
@@ -28,6 +27,7 @@ from exeunt.actors.session.putting import (
     put_call,
     put_message,
     put_waiting,
+    remembered,
     stop,
     until_safe,
 )
@@ -119,7 +119,7 @@ class Session:
         Cancelled: the message is accepted or was never there.
         """
         actor = self._actor
-        noted = checked_note(note)
+        noted = remembered(actor, note)
         if actor.status in AWAY:
             check_message(prompt, mode)
             media = checked_media(attachments)
@@ -150,7 +150,7 @@ class Session:
         actor = self._actor
         if actor.status != "live" or (actor.options.durability != "relaxed" and actor.log.outlives_process):
             return None
-        return put_message(actor, prompt, mode, None, first, checked_note(note), attachments)
+        return put_message(actor, prompt, mode, None, first, remembered(actor, note), attachments)
 
     def pending_messages(self) -> tuple[Pending, ...]:
         """Return the accepted messages that no turn has taken in: those that steer first, then the queue, in order."""
@@ -190,7 +190,7 @@ class Session:
         """
         actor = self._actor
         seconds = checked_timeout(timeout)
-        noted = checked_note(note)
+        noted = remembered(actor, note)
         caller = refuse_deadlock(actor, "send_and_wait")
         if actor.status in AWAY:
             check_message(prompt, mode)

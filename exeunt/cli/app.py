@@ -184,6 +184,7 @@ def doctor(
 
 _PROVIDER = "Which model"
 _PLACE = "Where to listen"
+_TRACES = "Traces"
 
 
 @app.command()
@@ -269,6 +270,19 @@ def serve(
         Path | None,
         typer.Option(metavar="DIR", help="Read files below it that clients attach by their path."),
     ] = None,
+    otel_endpoint: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Send traces to this collector.", rich_help_panel=_TRACES),
+    ] = None,
+    otel_file: Annotated[
+        Path | None, typer.Option(metavar="PATH", help="Write traces to this file.", rich_help_panel=_TRACES)
+    ] = None,
+    otel_content: Annotated[
+        bool,
+        typer.Option(
+            "--otel-content", metavar="", help="With what was said in them.", rich_help_panel=_TRACES
+        ),
+    ] = False,
     log_level: Annotated[str, typer.Option(metavar="LEVEL", help="error, warning, info, debug.")] = "info",
 ) -> None:
     """Serve sessions to clients: the official Copilot SDKs, unchanged.
@@ -282,6 +296,7 @@ def serve(
     from exeunt.actors.errors import InvalidConfiguration
     from exeunt.cli.serve import provider as providers
     from exeunt.cli.serve import serving
+    from exeunt.cli.serve.telemetry import trace_options
     from exeunt.wire.options import WireOptions
 
     serving.log_to_stderr(log_level)
@@ -305,6 +320,9 @@ def serve(
             tokens=providers.tokens(os.environ, token_env or (), file.tokens),
             journal=journal,
             idle_timeout=idle_timeout,
+            traces=trace_options(
+                os.environ, file=otel_file, endpoint=otel_endpoint, capture_content=otel_content
+            ),
         )
     except InvalidConfiguration as wrong:
         typer.echo(f"exeunt serve: {wrong}", err=True)

@@ -43,6 +43,12 @@ EXAMPLES = {
         "Change 7 is merged, its commits squashed.",
     ],
     "metrics.py": ['exeunt_turn_terminations_total{reason="completed"} 3.0'],
+    "tracing.py": [
+        "  invoke_agent clerk (terminal_tool)",
+        "    - session.context_cleared",
+        "      SELECT orders",
+        "    -> context_cleared",
+    ],
     "support_agent.py": ["You get 30 euros back."],
     "test_support_agent.py": ["5 passed"],
 }

@@ -20,6 +20,7 @@ OUTSIDE = (
     "h11",
     "http",
     "openai",
+    "opentelemetry",
     "prometheus_client",
     "rich",
     "socket",
@@ -110,5 +111,5 @@ def test_importing_exeunt_opens_no_door() -> None:
     loaded = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True, cwd=ROOT
     )
-    doors = {"openai", "pydantic", "typer", "rich", "xllamacpp"}
+    doors = {"openai", "opentelemetry", "pydantic", "typer", "rich", "xllamacpp"}
     assert doors.isdisjoint(loaded.stdout.split())

@@ -57,7 +57,7 @@ class Stage:
 
     async def play(self) -> None:
         """See `play`."""
-        async with self._open_host() as host:
+        async with self.open_host() as host:
             await self._enter(host)
             async with trio.open_nursery() as people:
                 await self._command(host, people)
@@ -72,7 +72,7 @@ class Stage:
         """See `play_in_two_hosts`."""
         async with trio.open_nursery() as people:
             with trio.fail_after(LONG):
-                async with self._open_host(settled=False) as host:
+                async with self.open_host(settled=False) as host:
                     await self._enter(host)
                     await self._command(host, people)
                     self.acts.closing = True
@@ -80,7 +80,7 @@ class Stage:
             # A failed session has no more to say, all others left in order.
             assert session.statistics().status in ("closed", "failed")
         self._calm_down()
-        async with self._open_host() as host:
+        async with self.open_host() as host:
             await self._visit_all(host, known=False)
         self._hear_the_witness()
 
@@ -96,7 +96,8 @@ class Stage:
 
     # --- The parts of a run ----------------------------------------------------------------------------------
 
-    def _open_host(self, *, settled: bool = True) -> AbstractAsyncContextManager[SessionHost]:
+    def open_host(self, *, settled: bool = True, **keywords: Any) -> AbstractAsyncContextManager[SessionHost]:
+        """Open a host of the program."""
         program = self.program
         options = HostOptions(
             running_turns=program.running_turns,
@@ -104,7 +105,7 @@ class Stage:
             tool_slots=program.tool_slots,
             intensity=RestartIntensity(program.restarts),
         )
-        return checked_host(settled=settled, options=options, journal=self.journal)
+        return checked_host(settled=settled, options=options, journal=self.journal, **keywords)
 
     async def _enter(self, host: SessionHost) -> None:
         self.acts.host = host

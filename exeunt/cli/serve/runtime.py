@@ -47,6 +47,7 @@ def main() -> NoReturn:
 
     from exeunt.actors.errors import ExeuntError
     from exeunt.cli.serve import provider, serving
+    from exeunt.cli.serve.telemetry import trace_options
     from exeunt.groups import lone
     from exeunt.wire.options import WireOptions
 
@@ -64,6 +65,7 @@ def main() -> NoReturn:
             tokens=provider.tokens(os.environ, (), {}),
             journal=arguments.journal or os.environ.get("EXEUNT_JOURNAL"),
             idle_timeout=arguments.session_idle_timeout or None,
+            traces=trace_options(os.environ),
         )
         if arguments.stdio:
             status = trio.run(serving.serve_stdio, what)

@@ -10,6 +10,7 @@ from pathlib import Path
 import attrs
 import trio
 
+from exeunt.cli.serve.telemetry import TraceOptions, open_traces
 from exeunt.host import open_host
 from exeunt.supervisor.options import HostOptions
 from exeunt.wire.options import Tokens, WireOptions
@@ -30,6 +31,8 @@ class Served:
     journal: str | None = None
     idle_timeout: float | None = None
     """Seconds after which an idle session leaves memory."""
+    traces: TraceOptions | None = None
+    """Where traces go, if they are wanted."""
 
     @property
     def host_options(self) -> HostOptions:
@@ -42,7 +45,8 @@ async def serve_ports(
 ) -> int:
     """Listen until a signal says to end; return the exit status. *say* is told the port once it can be used."""
     async with (
-        open_host(journal=what.journal, options=what.host_options) as host,
+        open_traces(what.traces) as telemetry,
+        open_host(journal=what.journal, options=what.host_options, telemetry=telemetry) as host,
         open_wire_server(
             host,
             port=port,
@@ -61,7 +65,10 @@ async def serve_ports(
 async def serve_stdio(what: Served) -> int:
     """Serve the standard streams until their other side ends them; return the exit status."""
     options = attrs.evolve(what.options, shutdown_ends_server=True)
-    async with open_host(journal=what.journal, options=what.host_options) as host:
+    async with (
+        open_traces(what.traces) as telemetry,
+        open_host(journal=what.journal, options=what.host_options, telemetry=telemetry) as host,
+    ):
         server = WireServer(
             host,
             options=options,

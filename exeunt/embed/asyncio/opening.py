@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import outcome
 import trio
@@ -24,6 +24,9 @@ from exeunt.supervisor.held import OptionsResolver
 from exeunt.supervisor.journal import Journal, SessionMetadata
 from exeunt.supervisor.options import HostOptions
 
+if TYPE_CHECKING:
+    from exeunt.telemetry import Telemetry
+
 
 @asynccontextmanager
 @like(trio_api.open_host)
@@ -33,6 +36,7 @@ async def open_host(
     registry: CollectorRegistry | None = None,
     session_options: OptionsResolver | None = None,
     options: HostOptions | None = None,
+    telemetry: "Telemetry | None" = None,
 ) -> AsyncGenerator[SessionHost]:
     """In an asyncio program: on its own loop (of asyncio or uvloop) and thread, for the body of the `async with`.
 
@@ -53,6 +57,7 @@ async def open_host(
             registry=registry,
             session_options=_resolver(session_options),
             options=options,
+            telemetry=telemetry,
         )
         held = _Held(guest, open_it)
         host = await held.open()

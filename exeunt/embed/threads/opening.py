@@ -4,6 +4,7 @@ import threading
 from collections.abc import Awaitable, Callable, Generator
 from contextlib import AbstractAsyncContextManager, contextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 import outcome
 import trio
@@ -21,6 +22,9 @@ from exeunt.supervisor.held import OptionsResolver
 from exeunt.supervisor.journal import Journal, SessionMetadata
 from exeunt.supervisor.options import HostOptions
 
+if TYPE_CHECKING:
+    from exeunt.telemetry import Telemetry
+
 Resolver = Callable[[str, SessionMetadata], SessionOptions | Awaitable[SessionOptions]]
 
 
@@ -32,6 +36,7 @@ def open_host(
     registry: CollectorRegistry | None = None,
     session_options: Resolver | None = None,
     options: HostOptions | None = None,
+    telemetry: "Telemetry | None" = None,
 ) -> Generator[SessionHost]:
     """In a program of threads: for the body of the `with`, in a thread of its own, which all hosts share.
 
@@ -52,6 +57,7 @@ def open_host(
             registry=registry,
             session_options=_resolver(session_options, threads),
             options=options,
+            telemetry=telemetry,
         )
         host = held.open(open_it)
         host.prepare = adapter(runtime, threads).options

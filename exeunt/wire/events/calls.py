@@ -71,6 +71,8 @@ def external(mapper: EventMapper, event: core.ExternalToolRequested) -> Mapped:
         "arguments": ToolCall(event.tool_call_id, event.tool_name, event.arguments_json).arguments,
         "workingDirectory": mapper.working_directory,
     }
+    if mapper.trace_of_call is not None:
+        data |= mapper.trace_of_call(event.tool_call_id)
     return mapper.persisted(event, data)
 
 

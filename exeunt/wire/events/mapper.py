@@ -1,6 +1,6 @@
 """One session's events, one after the other, as the protocol's."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -70,6 +70,7 @@ class EventMapper:
         "session_id",
         "started",
         "step",
+        "trace_of_call",
         "turn_began",
         "usage",
         "wants_own",
@@ -108,6 +109,8 @@ class EventMapper:
         """What is attached to messages that are not in the context yet, by message; and whether its data are shown."""
         self.data_from = 0
         """Number of the first event whose media are shown with their data."""
+        self.trace_of_call: Callable[[str], dict[str, str]] | None = None
+        """Names the span of a call that is in flight, where there are traces."""
         self.extra = 0
         """Events that stand for no event of the log."""
 

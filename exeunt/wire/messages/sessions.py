@@ -157,6 +157,9 @@ class SessionConfig:
     cloud: dict[str, Any] | None = None
     continuePendingWork: bool | None = None
     suppressResumeEvent: bool | None = None
+    traceparent: str | None = None
+    """What the turns are a part of whose messages do not say it; as `tracestate`, in the form of the W3C."""
+    tracestate: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -199,6 +202,9 @@ class Send:
     """Whether the answer comes when its turn has ended."""
     requestHeaders: dict[str, str] | None = None
     """For the requests to the model of the turn that takes it in."""
+    traceparent: str | None = None
+    """What its turn is a part of; as `tracestate`, in the form of the W3C."""
+    tracestate: str | None = None
 
 
 @attrs.frozen(kw_only=True)
@@ -250,3 +256,6 @@ class SendMessages:
     sessionId: str
     messages: list[OneMessage]
     mode: Literal["enqueue", "immediate"] | None = None
+    traceparent: str | None = None
+    """What their turns are a part of; as `tracestate`, in the form of the W3C."""
+    tracestate: str | None = None

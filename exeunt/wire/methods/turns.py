@@ -17,6 +17,7 @@ from exeunt.wire.serving.endings import Endings
 from exeunt.wire.serving.hub import Hub
 from exeunt.wire.serving.request_headers import RequestHeaders
 from exeunt.wire.serving.served import Served
+from exeunt.wire.serving.tracing import trace_of
 
 
 @attrs.frozen
@@ -26,7 +27,7 @@ class Told:
     prompt: str
     media: tuple[Media, ...]
     note: dict[str, Any] | None
-    """What is shown to clients beside that."""
+    """What is remembered beside that."""
 
 
 def send(connection: Connection, params: Send) -> dict[str, Any] | Coroutine[Any, Any, dict[str, Any]]:
@@ -39,7 +40,7 @@ def send(connection: Connection, params: Send) -> dict[str, Any] | Coroutine[Any
         return _send_specially(hub, served, params, mode)
     if _must_read(hub, params):
         return _read_and_send(hub, served, params, mode)
-    told = _told(params)
+    told = _told(params, served, params)
     accepted = served.handle.send_now(told.prompt, mode, attachments=told.media, first=first, note=told.note)
     if accepted is not None:
         return {"messageId": accepted}
@@ -52,12 +53,12 @@ async def _send(served: Served, told: Told, mode: Any, first: bool) -> dict[str,
 
 
 async def _read_and_send(hub: Hub, served: Served, params: Send, mode: Any) -> dict[str, Any]:
-    return await _send(served, await _told_with_files(hub, params), mode, bool(params.prepend))
+    return await _send(served, await _told_with_files(hub, params, served, params), mode, bool(params.prepend))
 
 
 async def _send_specially(hub: Hub, served: Served, params: Send, mode: Any) -> dict[str, Any]:
     """Send a message whose turn has headers of its own, or whose sender waits for its end."""
-    told = await _told_with_files(hub, params)
+    told = await _told_with_files(hub, params, served, params)
     key: dict[str, str] = {}
     headers = served.headers
     if params.requestHeaders:
@@ -88,15 +89,20 @@ def _must_read(hub: Hub, message: Send | OneMessage) -> bool:
     return hub.options.attachments_root is not None and names_files(message.attachments)
 
 
-async def _told_with_files(hub: Hub, message: Send | OneMessage) -> Told:
+async def _told_with_files(
+    hub: Hub, message: Send | OneMessage, served: Served, sent: Send | SendMessages
+) -> Told:
     root = hub.options.attachments_root
     if root is None or not names_files(message.attachments):
-        return _told(message)
-    return _told(message, await read_files(message.attachments, root, hub.options.media_limits))
+        return _told(message, served, sent)
+    files = await read_files(message.attachments, root, hub.options.media_limits)
+    return _told(message, served, sent, files)
 
 
-def _told(message: Send | OneMessage, files: Read | None = None) -> Told:
-    """Return what the session is given. Raises `InvalidMedia`."""
+def _told(
+    message: Send | OneMessage, served: Served, sent: Send | SendMessages, files: Read | None = None
+) -> Told:
+    """Return what the session is given, and what is remembered for clients and for traces. Raises `InvalidMedia`."""
     what = attached(message.prompt, message.attachments, files)
     note: dict[str, Any] = {}
     if message.displayPrompt is not None:
@@ -109,13 +115,15 @@ def _told(message: Send | OneMessage, files: Read | None = None) -> Told:
         note["source"] = message.source
     if message.agentMode is not None:
         note["agentMode"] = message.agentMode
+    if served.hub.host.tracing is not None:
+        note |= trace_of(served, sent.traceparent, sent.tracestate)
     return Told(what.prompt, what.media, note or None)
 
 
 async def send_and_wait(connection: Connection, params: Send) -> dict[str, Any]:
     """Give the session a message; answer with the reply to it."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    told = await _told_with_files(connection.hub, params)
+    told = await _told_with_files(connection.hub, params, served, params)
     with served.watching_answers() as answer:
         try:
             await served.handle.send_and_wait(
@@ -145,9 +153,9 @@ async def send_many(connection: Connection, params: SendMessages) -> dict[str, A
     served = connection.hub.find(connection.owner, params.sessionId)
     accepted: list[str] = []
     for message in params.messages:
-        told = await _told_with_files(connection.hub, message)
-        sent = served.handle.send(
+        told = await _told_with_files(connection.hub, message, served, params)
+        queued = served.handle.send(
             told.prompt, params.mode or "enqueue", attachments=told.media, note=told.note
         )
-        accepted.append(await sent)
+        accepted.append(await queued)
     return {"messageIds": accepted}

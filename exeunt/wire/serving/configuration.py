@@ -47,6 +47,8 @@ def check(config: SessionConfig) -> None:
 def merged(before: SessionConfig, config: SessionConfig) -> SessionConfig:
     """Return what holds after another client has said what it wants: that, and for the rest what was said before."""
     said = {name: value for name in _FIELDS if (value := getattr(config, name)) is not None}
+    if config.traceparent is not None:
+        said["tracestate"] = config.tracestate  # the two belong together
     return attrs.evolve(before, **said)
 
 

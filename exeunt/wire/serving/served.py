@@ -114,6 +114,8 @@ class Served:
         self.answers: list[LastAnswer] | None = None
         """Of those who wait for one."""
         self._mapper = EventMapper(session_id, config.workingDirectory or hub.working_directory)
+        if hub.host.tracing is not None:
+            self._mapper.trace_of_call = partial(hub.host.tracing.carrier, session_id)
         self._head = b'{"jsonrpc":"2.0","method":"session.event","params":{"sessionId":%b,"event":' % encode(
             session_id
         )
