@@ -3,7 +3,6 @@
 from datetime import datetime
 from typing import Any, Literal
 
-import attrs
 import msgspec
 import trio
 
@@ -15,7 +14,7 @@ from exeunt.actors.errors import (
     SessionFileTooLarge,
 )
 from exeunt.wire.files.paths import Conventions, joined
-from exeunt.wire.files.store import READ_AT_MOST, Entry, FileInfo
+from exeunt.wire.files.store import READ_AT_MOST, Entry, FileInfo, Provider
 from exeunt.wire.serving.client import Peer
 
 PAUSE = 30.0
@@ -23,17 +22,6 @@ PAUSE = 30.0
 
 MOST_ENTRIES = 10_000
 """Of one folder."""
-
-
-@attrs.frozen(kw_only=True)
-class Provider:
-    """What a client has said of the files that it keeps."""
-
-    initial_cwd: str
-    """The working directory of sessions that name none."""
-    state_path: str
-    """Where the files of a session begin."""
-    conventions: Conventions = "posix"
 
 
 class _Problem(msgspec.Struct, frozen=True):

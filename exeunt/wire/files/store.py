@@ -15,6 +15,17 @@ WRITE_AT_ONCE = 256 * 1024
 
 
 @attrs.frozen(kw_only=True)
+class Provider:
+    """What a client has said of the files that it keeps."""
+
+    initial_cwd: str
+    """The working directory of sessions that name none."""
+    state_path: str
+    """Where the files of a session begin."""
+    conventions: Conventions = "posix"
+
+
+@attrs.frozen(kw_only=True)
 class FileInfo:
     """What is known of a file or a folder."""
 

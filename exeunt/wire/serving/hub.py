@@ -18,6 +18,9 @@ from exeunt.actors.tools import ToolInvocation, ask_user_tool
 from exeunt.actors.user_input import UserInputRequest
 from exeunt.host import SessionHost
 from exeunt.wire.events.clock import iso
+from exeunt.wire.files.counts import FileCounts
+from exeunt.wire.files.folder import Disk
+from exeunt.wire.files.session import SessionFiles
 from exeunt.wire.options import WireOptions
 from exeunt.wire.rpc import no_session
 from exeunt.wire.serving.carrying import Exchange
@@ -45,6 +48,13 @@ class Hub:
         self.sessions: dict[str, Served] = {}
         self.exchanges: dict[str, tuple[Peer, Exchange]] = {}
         """Requests to models that clients send."""
+        self.disk = (
+            None if options.session_files is None else Disk(options.session_files, options.files_timeout)
+        )
+        """Where the server keeps files of sessions, if it does."""
+        self.file_counts = FileCounts()
+        self.closing: dict[str, SessionFiles] = {}
+        """Files of sessions that have left memory, while they are still written."""
         self.histories = trio.CapacityLimiter(HISTORIES_AT_ONCE)
         """For who reads a whole log: it is long, and long in many answers at once is too much."""
         self.handlers = Handlers(
@@ -65,7 +75,10 @@ class Hub:
             served.show(events)
 
     async def _call_tool(self, arguments: dict[str, Any], invocation: ToolInvocation) -> ToolResult:
-        return await self.served(invocation.session_id).asking.call(invocation)
+        served = self.served(invocation.session_id)
+        result = await served.asking.call(invocation)
+        files = served.files
+        return result if files is None else await files.shorten(result, served.config.largeOutput)
 
     def _ask_permission(self, request: PermissionRequest, invocation: HookInvocation) -> Any:
         """Leave the decision to the clients, who are told of the request by its event."""
@@ -119,9 +132,14 @@ class Hub:
 
     async def settled(self, session_id: str) -> Served | None:
         """Return a session once it is known whether it is there: not before it has come, or left."""
-        while (served := self.sessions.get(session_id)) is not None and served.ready is not None:
-            await served.ready.wait()
-        return served
+        while True:
+            served = self.sessions.get(session_id)
+            if served is not None and served.ready is not None:
+                await served.ready.wait()
+            elif served is None and (files := self.closing.get(session_id)) is not None:
+                await files.closed.wait()
+            else:
+                return served
 
     def opened(self, served: Served) -> None:
         """It is known now: a session is there, or will not be."""
@@ -129,14 +147,24 @@ class Hub:
         served.ready.set()
         served.ready = None
         if served.session is None and self.sessions.get(served.session_id) is served:
-            del self.sessions[served.session_id]
+            self._remove(served)
 
     def left(self, served: Served) -> None:
         """The session has left memory in order: nobody is attached to it any more."""
         departing = served.session is not None and served.ready is not None
         # Its last event is not yet the end of that: a log may be still to be deleted.
         if not departing and self.sessions.get(served.session_id) is served:
-            del self.sessions[served.session_id]
+            self._remove(served)
+
+    def _remove(self, served: Served) -> None:
+        del self.sessions[served.session_id]
+        files, served.files = served.files, None
+        if files is not None:
+            self.closing[served.session_id] = files
+            if served.session is None:
+                files.abandon()
+            else:
+                files.close()
 
     @contextmanager
     def departure(self, served: Served) -> Generator[None]:

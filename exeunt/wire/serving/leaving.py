@@ -3,6 +3,7 @@
 from functools import partial
 
 from exeunt.actors.errors import ExeuntError
+from exeunt.wire.files import opening as filing
 from exeunt.wire.serving.client import Peer
 from exeunt.wire.serving.hub import Hub, logger
 from exeunt.wire.serving.opening import reconfigure, reconfigure_now
@@ -16,11 +17,15 @@ async def detach(hub: Hub, served: Served, peer: Peer) -> None:
     """
     if not _leave(hub, served, peer) or served.clients:
         return
+    files = served.files
     with hub.departure(served):
         if served.used:
             await served.handle.disconnect(reason="detached")
         else:
             await hub.host.delete_session(served.session_id)
+    if files is not None:
+        # The client may look at them as soon as it is answered.
+        await (files.closed.wait() if served.used else files.remove())
 
 
 def forsake(hub: Hub, served: Served, peer: Peer) -> None:
@@ -40,6 +45,7 @@ def _leave(hub: Hub, served: Served, peer: Peer) -> bool:
                 hub.host.spawn(partial(_reconfigure_later, hub, served))
         except ExeuntError:
             logger.exception("session %s keeps the tools of a client that has left", served.session_id)
+    filing.left(served, peer)
     served.asking.client_left(client)
     served.want_own()
     served.tell_what_left(client)

@@ -12,6 +12,7 @@ from exeunt.actors.state import SessionState
 from exeunt.actors.turn import birth
 from exeunt.supervisor.journal import SessionMetadata, fork_log
 from exeunt.wire.events.mapper import WireEvent
+from exeunt.wire.files import opening as filing
 from exeunt.wire.messages.sessions import SessionConfig
 from exeunt.wire.serving import configuration
 from exeunt.wire.serving.client import Client, Peer
@@ -41,11 +42,14 @@ async def create(hub: Hub, peer: Peer, tenant: str, config: SessionConfig) -> Cl
     name, options = served.options()
     served.began_with(name)
     hub.sessions[session_id] = served
+    filing.open_files(hub, served, peer, hub.wall())
     try:
         hub.host.metrics.register_tools(options.tools.names)
         served.session = await hub.host.open_session(options, session_id)
     finally:
         hub.opened(served)
+    if served.files is not None:
+        served.files.touch()
     served.lifecycle("session.created")
     return client
 
@@ -93,6 +97,9 @@ async def _take_up(hub: Hub, client: Client, tenant: str, config: SessionConfig,
         served.used = True
         name, options = served.options()
         served.prime(tail, name, metadata.start_time)
+        filing.open_files(hub, served, client.peer, metadata.start_time)
+        if served.files is not None:
+            served.files.transcript.begins_behind(served.last_id)
         hub.host.metrics.register_tools(options.tools.names)
         served.session = await hub.host.reopen_session(
             session_id, options, continue_pending_work=bool(config.continuePendingWork)
@@ -100,6 +107,10 @@ async def _take_up(hub: Hub, client: Client, tenant: str, config: SessionConfig,
     finally:
         hub.opened(served)
     served.take_labels()
+    if served.files is not None:
+        if served.files.workspace is not None:
+            served.files.workspace.name = served.title
+        served.files.touch()
 
 
 async def _how_it_went(hub: Hub, served: Served, metadata: SessionMetadata) -> list[Event]:
@@ -133,6 +144,7 @@ async def _attach(hub: Hub, served: Served, client: Client) -> None:
     if former is not None:
         client.interests = former.interests
         served.asking.replaced(former, client)
+    filing.attached(hub, served, client.peer)
     served.tell_what_came(client)
     if alone and served.asking.waits_for_clients and not client.config.continuePendingWork:
         # What waited for the client that has left is not gone on with.
