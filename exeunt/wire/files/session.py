@@ -58,7 +58,8 @@ class SessionFiles:
         self._checkpoints = Checkpoints(store)
         self._around = around
         self._lock = trio.Lock()
-        self._scope = trio.CancelScope()
+        self._scope: trio.CancelScope | None = None
+        """Of the task, while it runs."""
         self._runs = False
         self._closing = False
         self._workspace_due = False
@@ -90,9 +91,8 @@ class SessionFiles:
         """The session has left memory: write what is left, for a moment, and end."""
         if not self._closing:
             self._closing = True
-            # Also when the server itself ends.
-            self._scope.shield = True
-            self._scope.deadline = trio.current_time() + CLOSE_WITHIN
+            if self._scope is not None:
+                self._last_words(self._scope)
             self._hurry.set()
             self._wake()
             if not self._runs:
@@ -101,7 +101,8 @@ class SessionFiles:
     def abandon(self) -> None:
         """The session did not come into memory after all: write nothing."""
         self._closing = True
-        self._scope.cancel()
+        if self._scope is not None:
+            self._scope.cancel()
         self._end()
 
     # --- What clients and calls wait for ---------------------------------------------------------------------
@@ -186,7 +187,9 @@ class SessionFiles:
 
     async def _run(self) -> None:
         try:
-            with self._scope:
+            with trio.CancelScope() as self._scope:
+                if self._closing:
+                    self._last_words(self._scope)
                 while self._is_due and self.store.is_there:
                     if not self._closing:
                         await self._pause()
@@ -195,11 +198,21 @@ class SessionFiles:
                     self._tell()
                     if self._closing and self._fails:
                         break
+        except Exception:
+            # Whatever it is, it is no reason to end the server, nor to try again with every event.
+            self._closing = True
+            logger.exception("files are not written any more: %s", self.store.place(""))
         finally:
-            self._runs = False
+            self._runs, self._scope = False, None
             self._tell()
             if self._closing:
                 self._end()
+
+    @staticmethod
+    def _last_words(scope: trio.CancelScope) -> None:
+        # Also when the server itself ends.
+        scope.shield = True
+        scope.deadline = trio.current_time() + CLOSE_WITHIN
 
     async def _pause(self) -> None:
         seconds = RETRIES[min(self._fails, len(RETRIES)) - 1] if self._fails else BATCH
