@@ -129,4 +129,3 @@ class ClientFiles:
             return self._missing(path)
         self.files[session, params["dest"]] = self.files.pop((session, path))
         return None
-

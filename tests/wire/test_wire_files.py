@@ -8,7 +8,9 @@ from tests.wire.client_files import ROOT, ClientFiles
 from tests.wire.wire_client import open_wire, tool
 
 
-async def test_a_session_has_its_transcript_and_its_workspace_with_its_client(autojump_clock: MockClock) -> None:
+async def test_a_session_has_its_transcript_and_its_workspace_with_its_client(
+    autojump_clock: MockClock,
+) -> None:
     files = ClientFiles()
     async with open_wire(ScriptedModel([call("t", n=1), "done"])) as wire:
         client = await wire.connect()

@@ -75,13 +75,15 @@ class FolderStore:
     conventions: Conventions = "posix"
     is_there = True
 
-    def __init__(self, disk: Disk, session_id: str) -> None:
+    def __init__(self, disk: Disk, tenant: str, session_id: str) -> None:
         self._disk = disk
+        # No session's own folder begins with a dot.
+        self._folders = [".tenants", folder_name(tenant)] if tenant else []
         self._name = folder_name(session_id)
 
     def place(self, path: str) -> str:
         """Return the whole path of a file."""
-        root = f"{self._disk.base}/{self._name}"
+        root = "/".join((str(self._disk.base), *self._folders, self._name))
         return f"{root}/{path}" if path else root
 
     async def read(self, path: str) -> str:
@@ -216,13 +218,14 @@ class FolderStore:
 
     @contextmanager
     def _parent(self, path: str, *, make: bool) -> Generator[tuple[int, str]]:
-        *folders, name = [self._name, *(step for step in path.split("/") if step)]
+        steps = [*self._folders, self._name, *(step for step in path.split("/") if step)]
+        name = steps.pop()
         if make:
             # Somebody may empty the disk while the server runs.
             self._disk.base.mkdir(mode=0o700, parents=True, exist_ok=True)
         here = os.open(self._disk.base, _FOLDER)
         try:
-            for step in folders:
+            for step in steps:
                 there = _below(here, step, make)
                 os.close(here)
                 here = there

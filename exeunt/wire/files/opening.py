@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from exeunt.wire.serving.served import Served
 
 
-def store_for(hub: "Hub", session_id: str, peer: "Peer") -> FileStore | None:
+def store_for(hub: "Hub", tenant: str, session_id: str, peer: "Peer") -> FileStore | None:
     """Return where the files of a session are that *peer* makes or takes up: with it, with the server, or nowhere."""
     provider = peer.session_files
     if provider is not None:
         return RemoteStore(session_id, peer, provider, hub.options.files_timeout)
-    return None if hub.disk is None else FolderStore(hub.disk, session_id)
+    return None if hub.disk is None else FolderStore(hub.disk, tenant, session_id)
 
 
 def open_files(hub: "Hub", served: "Served", peer: "Peer", began: float) -> None:
     """Give a session that comes into memory its files. *began* is when it did, in seconds since the epoch."""
-    store = store_for(hub, served.session_id, peer)
+    store = store_for(hub, served.tenant, served.session_id, peer)
     if store is None:
         return
     provider = peer.session_files

@@ -7,6 +7,7 @@ but it has no gap, nothing twice, and no order but the log's.
 """
 
 import logging
+import re
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -31,6 +32,8 @@ BESIDE = "events.jsonl.tmp"
 MOST_WAITING = 1024 * 1024
 """Bytes of events that wait to be appended: seconds of a busy session. Beyond it, the log is read instead."""
 
+_UNFIT = re.compile(r"[^0-9A-Za-z-]")
+
 Whole = Callable[[], Awaitable[tuple[int, Sequence[WireEvent]]]]
 """Reads the log: the number of its last event, and all that clients see of it. Raises `ExeuntError`."""
 
@@ -49,6 +52,8 @@ class Transcript:
         self._behind = False
         self._unchecked: str | None = None
         """The event with which a file must end that an earlier process has written."""
+        self._found = ""
+        """The event with which the file ended that was found, where that is not the log's end."""
         self._fails = False
         """Whether the last attempt failed: falling behind is told of and counted once."""
 
@@ -140,7 +145,9 @@ class Transcript:
             return self.fall_behind(error)
         lines = content.split("\n")
         whole = len(lines) > 1 and not lines[-1]
-        if not whole or _kind_of(lines[0])[0] != "session.start" or _kind_of(lines[-2])[1] != last_id:
+        end = _kind_of(lines[-2])[1] if whole else ""
+        if not whole or _kind_of(lines[0])[0] != "session.start" or end != last_id:
+            self._found = end
             self.fall_behind("it does not end where the log does")
         return None
 
@@ -150,6 +157,10 @@ class Transcript:
         self._behind = False
         seq, events = await self._whole()
         self._through = seq
+        if self._found and all(event.id != self._found for event in events):
+            # Another server has written it: what it says may be said nowhere else.
+            await self._store.rename(NAME, f"events.{_UNFIT.sub('', self._found)[:64]}.jsonl")
+        self._found = ""
         await self._write([encode(event) + b"\n" for event in events])
         self._counts.transcripts_rewritten += 1
 

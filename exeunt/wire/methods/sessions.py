@@ -67,7 +67,7 @@ async def delete(connection: Connection, params: OneSession) -> dict[str, Any]:
     if files is not None:
         await files.remove()
     elif served is None and hub.disk is not None:
-        await remove_all(FolderStore(hub.disk, session_id))
+        await remove_all(FolderStore(hub.disk, connection.owner, session_id))
     if served is None or connection not in served.clients:
         connection.tell("session.lifecycle", {"type": "session.deleted", "sessionId": session_id})
     return {"success": True}

@@ -13,6 +13,7 @@ from exeunt.actors.turn import birth
 from exeunt.supervisor.journal import SessionMetadata, fork_log
 from exeunt.wire.events.mapper import WireEvent
 from exeunt.wire.files import opening as filing
+from exeunt.wire.files.rebuilding import rebuild
 from exeunt.wire.messages.sessions import SessionConfig
 from exeunt.wire.serving import configuration
 from exeunt.wire.serving.client import Client, Peer
@@ -88,7 +89,9 @@ async def _take_up(hub: Hub, client: Client, tenant: str, config: SessionConfig,
         try:
             metadata = await hub.host.journal.metadata(session_id)
         except SessionNotFound:
-            raise not_found(session_id) from None
+            if not await rebuild(hub, client, tenant, session_id):
+                raise not_found(session_id) from None
+            metadata = await hub.host.journal.metadata(session_id)
         if metadata.tenant != tenant:
             raise not_found(session_id)
         tail = await _how_it_went(hub, served, metadata)
