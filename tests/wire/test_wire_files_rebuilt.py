@@ -74,13 +74,9 @@ async def test_another_server_goes_on_with_the_same_conversation(autojump_clock:
     before, history = await two_servers(files, (first, use), second, **config)
     assert shown(history) == shown(before)
     asked = second.requests[0]
-    failed = next(
-        event
-        for event in before
-        if event["type"] == "tool.execution_complete" and not event["data"]["success"]
-    )
-    same = first.requests[-1].contents[:4]
-    assert asked.contents == (*same, failed["error"]["message"], "answer", "and now?")
+    results = [event["data"] for event in before if event["type"] == "tool.execution_complete"]
+    (failed,) = [data["error"]["message"] for data in results if not data["success"]]
+    assert asked.contents == (*first.requests[-1].contents[:4], failed, "answer", "and now?")
     # The transcript is the new log's, and what the first server wrote stays beside it.
     assert [event["type"] for event in files.lines()][-1] == "session.shutdown"
     assert "and now?" in files.text("events.jsonl")
