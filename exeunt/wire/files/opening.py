@@ -71,7 +71,7 @@ def attached(hub: "Hub", served: "Served", peer: "Peer") -> None:
         files.store.peer is peer or files.store.peer not in served.clients
     ):
         files.store.hold(peer, provider)
-        files.back()
+        files.moved()
 
 
 def left(served: "Served", peer: "Peer") -> None:
@@ -82,7 +82,7 @@ def left(served: "Served", peer: "Peer") -> None:
     for other in served.clients:
         if other.session_files is not None:
             files.store.hold(other, other.session_files)
-            files.back()
+            files.moved()
             return
     if served.clients:
         files.store.peer = None

@@ -81,8 +81,12 @@ class SessionFiles:
         self._workspace_due = self.workspace is not None
         self._wake()
 
-    def back(self) -> None:
-        """Who keeps the files is there, or there again."""
+    def moved(self) -> None:
+        """Another client keeps the files, or the same one over another connection."""
+        self.transcript.recheck()
+        self._checkpoints = Checkpoints(self.store)
+        self._indexed = self.workspace is None
+        self._workspace_due = not self._indexed
         self._fails = 0
         self._hurry.set()
         self._wake()

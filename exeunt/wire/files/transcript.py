@@ -45,10 +45,12 @@ class Transcript:
         self._store = store
         self._whole = whole
         self._counts = counts
-        self._waiting: deque[tuple[int, bytes]] = deque()
+        self._waiting: deque[tuple[int, str, bytes]] = deque()
         self._size = 0
         self._through = 0
         """Number of the last event that is in the file, or was given up for a reading of the log."""
+        self._last_id = ""
+        """The event with which the file ends."""
         self._behind = False
         self._unchecked: str | None = None
         """The event with which a file must end that an earlier process has written."""
@@ -76,6 +78,10 @@ class Transcript:
         """Let it go on where an earlier process has left it: *last_id* is the last event that clients saw."""
         self._unchecked = last_id or ""
 
+    def recheck(self) -> None:
+        """Let it be looked at before it is gone on with: somebody else keeps it now."""
+        self._unchecked = self._last_id
+
     def note(self, wire: WireEvent) -> None:
         """Take an event. Never waits, and never fails."""
         if wire.ephemeral or self._behind or wire.type in OUTSIDE:
@@ -85,7 +91,7 @@ class Transcript:
         if self._size + len(line) > MOST_WAITING:
             self.fall_behind("more events wait than its buffer takes")
         elif seq is not None:
-            self._waiting.append((seq, line))
+            self._waiting.append((seq, wire.id, line))
             self._size += len(line)
 
     def fall_behind(self, why: object) -> None:
@@ -126,13 +132,13 @@ class Transcript:
         lines: list[bytes] = []
         size = count = 0
         while self._waiting and size < WRITE_AT_ONCE:
-            seq, line = self._waiting.popleft()
+            seq, event_id, line = self._waiting.popleft()
             self._size -= len(line)
             if seq > self._through:
                 lines.append(line)
                 size += len(line)
                 count += 1
-                self._through = seq
+                self._through, self._last_id = seq, event_id
         if lines:
             await self._store.append(NAME, b"".join(lines).decode())
             self._counts.events_written += count
@@ -149,6 +155,7 @@ class Transcript:
         if not whole or _kind_of(lines[0])[0] != "session.start" or end != last_id:
             self._found = end
             self.fall_behind("it does not end where the log does")
+        self._last_id = last_id
         return None
 
     async def _rewrite(self) -> None:
@@ -162,6 +169,7 @@ class Transcript:
             await self._store.rename(NAME, f"events.{_UNFIT.sub('', self._found)[:64]}.jsonl")
         self._found = ""
         await self._write([encode(event) + b"\n" for event in events])
+        self._last_id = events[-1].id if events else ""
         self._counts.transcripts_rewritten += 1
 
     async def _write(self, lines: Sequence[bytes]) -> None:

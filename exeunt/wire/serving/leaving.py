@@ -17,15 +17,15 @@ async def detach(hub: Hub, served: Served, peer: Peer) -> None:
     """
     if not _leave(hub, served, peer) or served.clients:
         return
-    files = served.files
+    files, used = served.files, served.used
     with hub.departure(served):
-        if served.used:
+        if used:
             await served.handle.disconnect(reason="detached")
         else:
             await hub.host.delete_session(served.session_id)
     if files is not None:
         # The client may look at them as soon as it is answered.
-        await (files.closed.wait() if served.used else files.remove())
+        await (files.closed.wait() if used else files.remove())
 
 
 def forsake(hub: Hub, served: Served, peer: Peer) -> None:
