@@ -27,6 +27,9 @@ BATCH = 0.1
 RETRIES = (1.0, 5.0, 15.0, 60.0)
 """Seconds until what could not be written is tried again; the last of them for ever."""
 
+MOVE_WITHIN = 60.0
+"""Seconds for which a turn waits for a long result to be written, in all its pieces."""
+
 CLOSE_WITHIN = 5.0
 """Seconds in which the last events may still be written of a session that leaves memory, or with its server ends."""
 
@@ -125,14 +128,17 @@ class SessionFiles:
         if not is_long(result, config) or not self.store.is_there:
             return result
         counts = self._around.counts
+        why: object = f"it was not written within {MOVE_WITHIN:g} s"
         try:
-            short = await moved(self.store, result, self._around.wall())
+            with trio.move_on_after(MOVE_WITHIN):
+                short = await moved(self.store, result, self._around.wall())
+                counts.results_moved += 1
+                return short
         except SessionFilesError as error:
-            counts.results_kept += 1
-            logger.warning("a long result was not moved to a file: %s", error)
-            return result
-        counts.results_moved += 1
-        return short
+            why = error
+        counts.results_kept += 1
+        logger.warning("a long result was not moved to a file: %s", why)
+        return result
 
     def require_workspace(self) -> Workspace:
         """Return what is known of the session. Raises `NoSessionFiles`."""
