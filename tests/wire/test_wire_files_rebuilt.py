@@ -5,12 +5,18 @@ from typing import Any
 
 import pytest
 import trio
+from hypothesis import given
+from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from exeunt.actors.errors import TranscriptUnusable
+from exeunt.actors.events.codec import SliceDecoder, encode_slices
+from exeunt.actors.models import ModelRequest
 from exeunt.actors.state import SessionState
-from exeunt.testing import ScriptedModel, call
-from exeunt.wire.files.rebuilding import read_transcript
+from exeunt.policies.summaries import Said
+from exeunt.testing import ScriptedModel, call, check_request
+from exeunt.wire.events.mapping import SEED_SOURCE
+from exeunt.wire.files.rebuilding.rebuild import read_transcript
 from tests.wire.client_files import ClientFiles
 from tests.wire.wire_client import CLEAR, WireClient, WireFailure, open_wire, tool
 
@@ -210,3 +216,52 @@ async def test_without_a_transcript_the_session_is_not_found(autojump_clock: Moc
         # Nothing has changed: the id is free.
         await client.create()
     assert refused.value.data == {"type": "TranscriptUnusable"}
+
+
+LINES = [
+    ASK,
+    CALL,
+    line("user.message", content="more", delivery="steering", messageId="2"),
+    line("user.message", content="more", delivery="queued", messageId="1"),
+    line("user.message", content="seed", source=SEED_SOURCE),
+    line("user.message", content="hint", source="hook"),
+    line("assistant.turn_start", turnId="0"),
+    line("assistant.message", content="answer"),
+    line("assistant.message", content="", toolRequests=[{"toolCallId": i, "name": i} for i in "ab"]),
+    line("tool.execution_start", toolCallId="a"),
+    line("external_tool.requested", toolCallId="b", requestId="r"),
+    line("tool.execution_complete", toolCallId="a", success=True, result={"content": "ok"}),
+    line(
+        "tool.execution_complete", toolCallId="b", success=False, error={"message": "no", "code": "timeout"}
+    ),
+    line("tool.execution_complete", toolCallId="c", success=False),
+    line("assistant.turn_end", turnId="0"),
+    line("session.context_cleared", messagesCleared=2**70, initialMessage="seed"),
+    line("session.compaction_complete", success=True, messagesRemoved=1, summaryContent="sum", other=[2**70]),
+    line("session.error", errorType="x", message="y", statusCode=10**40),
+    line("session.resume", continuePendingWork=True),
+    line("session.shutdown"),
+    line("session.model_change", newModel="m"),
+    line("session.mode_changed", newMode="plan"),
+    line("session.warning", warningType="w", message="m"),
+    line("system.message", content="S"),
+    line("system.message", content="D", role="developer"),
+    line("abort", reason="user_initiated"),
+]
+
+
+@given(st.lists(st.sampled_from(LINES), max_size=30), st.sets(st.sampled_from("abct")))
+def test_whatever_the_order_there_is_a_log_that_can_be_gone_on_with_or_a_refusal(
+    lines: list[str], terminal: set[str]
+) -> None:
+    try:
+        events = read_transcript(START + "".join(lines), "s", "ada", terminal)
+    except TranscriptUnusable:
+        return
+    assert [event.seq for event in events] == list(range(1, len(events) + 1))
+    slices = encode_slices(events)
+    assert SliceDecoder().decode_all(slices) == list(events)
+    state = SessionState.replay(events)
+    if state.turn_id is None:
+        assert state.at_rest or state.context.unanswered_seed is not None
+        check_request(ModelRequest((*state.context.request(), Said("user", "next")), (), "s", "t"))

@@ -51,6 +51,24 @@ class Surroundings:
 class SessionFiles:
     """Made when a session comes into memory, closed when it leaves."""
 
+    __slots__ = (
+        "_around",
+        "_checkpoints",
+        "_closing",
+        "_fails",
+        "_hurry",
+        "_indexed",
+        "_lock",
+        "_news",
+        "_runs",
+        "_scope",
+        "_workspace_due",
+        "closed",
+        "store",
+        "transcript",
+        "workspace",
+    )
+
     def __init__(self, store: FileStore, workspace: Workspace | None, around: Surroundings) -> None:
         """Without a *workspace* there are the transcript and long results, and nothing else."""
         self.store = store

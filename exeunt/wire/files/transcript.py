@@ -39,7 +39,21 @@ Whole = Callable[[], Awaitable[tuple[int, Sequence[WireEvent]]]]
 
 
 class Transcript:
-    """One session's. `run` writes it; all else returns at once."""
+    """One session's. `advance` writes it, one call at a time; all else returns at once."""
+
+    __slots__ = (
+        "_behind",
+        "_counts",
+        "_fails",
+        "_found",
+        "_last_id",
+        "_size",
+        "_store",
+        "_through",
+        "_unchecked",
+        "_waiting",
+        "_whole",
+    )
 
     def __init__(self, store: FileStore, whole: Whole, counts: FileCounts) -> None:
         self._store = store

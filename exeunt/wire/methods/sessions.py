@@ -168,12 +168,10 @@ def set_foreground(connection: Connection, params: SetForeground) -> dict[str, A
 async def suspend(connection: Connection, params: OneSession) -> None:
     """Let a session leave memory: what it does is cut off, what waits stays in its log."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    with connection.hub.departure(served):
-        await served.handle.disconnect(reason="suspended")
+    await leaving.end(connection.hub, served, "suspended")
 
 
 async def shut_down(connection: Connection, params: Shutdown) -> None:
     """The same, in the words of another method."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    with connection.hub.departure(served):
-        await served.handle.disconnect(reason=params.reason or "shutdown")
+    await leaving.end(connection.hub, served, params.reason or "shutdown")

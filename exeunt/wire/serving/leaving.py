@@ -17,15 +17,27 @@ async def detach(hub: Hub, served: Served, peer: Peer) -> None:
     """
     if not _leave(hub, served, peer) or served.clients:
         return
-    files, used = served.files, served.used
+    if served.used:
+        await end(hub, served, "detached")
+        return
+    files = served.files
     with hub.departure(served):
-        if used:
-            await served.handle.disconnect(reason="detached")
-        else:
-            await hub.host.delete_session(served.session_id)
+        await hub.host.delete_session(served.session_id)
     if files is not None:
-        # The client may look at them as soon as it is answered.
-        await (files.closed.wait() if used else files.remove())
+        await files.remove()
+
+
+async def end(hub: Hub, served: Served, reason: str) -> None:
+    """Let a session leave memory, whoever is attached. Raises `ExeuntError`; then it stays.
+
+    When this returns, its files are written, as far as they can be: clients may look at them as soon as they are
+    answered.
+    """
+    files = served.files
+    with hub.departure(served):
+        await served.handle.disconnect(reason=reason)
+    if files is not None:
+        await files.closed.wait()
 
 
 def forsake(hub: Hub, served: Served, peer: Peer) -> None:

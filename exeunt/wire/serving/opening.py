@@ -13,7 +13,7 @@ from exeunt.actors.turn import birth
 from exeunt.supervisor.journal import SessionMetadata, fork_log
 from exeunt.wire.events.mapper import WireEvent
 from exeunt.wire.files import opening as filing
-from exeunt.wire.files.rebuilding import rebuild
+from exeunt.wire.files.rebuilding.rebuild import rebuild
 from exeunt.wire.messages.sessions import SessionConfig
 from exeunt.wire.serving import configuration
 from exeunt.wire.serving.client import Client, Peer

@@ -1,7 +1,7 @@
 """A session that this server does not know, made again of its transcript.
 
 Another server has had it, or this one has lost its journal. The transcript says all that clients saw, in order; the log
-says more, and `Reader` makes that up again where it follows from the rest, or refuses what it cannot understand. A log
+says more, and `log` makes that up again where it follows from the rest, or refuses what it cannot understand. A log
 that is made again is held against the same rules as one that is read from a journal, event by event.
 """
 
@@ -21,7 +21,8 @@ from exeunt.actors.errors import (
 from exeunt.actors.events import Event
 from exeunt.supervisor.checks import require_session_id
 from exeunt.wire.files.opening import store_for
-from exeunt.wire.files.reading import Reader
+from exeunt.wire.files.rebuilding.kinds import take
+from exeunt.wire.files.rebuilding.log import GrowingLog
 from exeunt.wire.files.transcript import NAME
 
 if TYPE_CHECKING:
@@ -68,22 +69,22 @@ def read_transcript(
 
     *terminal* names the tools whose success ends a turn: the transcript does not say.
     """
-    reader = Reader(session_id, tenant, terminal)
+    log = GrowingLog(session_id, tenant, terminal)
     # The last line has no end where whoever wrote it was cut off.
     for number, line in enumerate(content.split("\n")[:-1], 1):
         try:
-            reader.take(line)
+            take(log, line)
         except (ContextError, ValueError, RecursionError) as error:
             raise TranscriptUnusable(
                 f"session {session_id!r} is not known here, and cannot be made again of its transcript: "
                 f"line {number}: {error}"
             ) from error
-    if not reader.events:
+    if not log.events:
         raise TranscriptUnusable(
             f"session {session_id!r} is not known here, and cannot be made again: its transcript is empty"
         )
-    reader.end()
-    return reader.events
+    log.end()
+    return log.events
 
 
 async def _keep(hub: "Hub", session_id: str, events: Sequence[Event]) -> None:
