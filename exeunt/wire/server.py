@@ -1,7 +1,7 @@
 """The server: listens, and keeps its connections as supervised children."""
 
 import errno
-import importlib.util
+import importlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -66,8 +66,13 @@ class WireServer:
         default: DefaultProvider | None = None,
         ignores_tokens: bool = False,
     ) -> None:
-        if importlib.util.find_spec("jsonschema_rs") is None:
-            raise InvalidConfiguration('a server for clients needs an extra: pip install "exeunt[wire]"')
+        try:
+            # Not with the first session's tools: whoever comes first need not wait while 5 MB are loaded.
+            importlib.import_module("jsonschema_rs")
+        except ImportError as error:
+            raise InvalidConfiguration(
+                'a server for clients needs an extra: pip install "exeunt[wire]"'
+            ) from error
         self.options = options or WireOptions()
         self.tokens = tokens or Tokens({})
         self.hub = Hub(host, self.options, default or DefaultProvider())
