@@ -135,10 +135,10 @@ class SessionFiles:
     async def flushed(self, seconds: float) -> bool:
         """Wait until all that has happened is in the transcript; say whether it is. *seconds* bound that."""
         with trio.move_on_after(seconds):
+            await trio.lowlevel.checkpoint()
             while self._is_due and self._runs and not self._fails:
                 self._hurry.set()
                 await self._news.wait()
-        await trio.lowlevel.checkpoint()
         return not self.transcript.is_due
 
     async def shorten(self, result: ToolResult, config: LargeOutput | None) -> ToolResult:
@@ -218,6 +218,7 @@ class SessionFiles:
             with trio.CancelScope() as self._scope:
                 if self._closing:
                     self._last_words(self._scope)
+                await trio.lowlevel.checkpoint()
                 while self._is_due and self.store.is_there:
                     if not self._closing:
                         await self._pause()

@@ -132,14 +132,17 @@ class Hub:
 
     async def settled(self, session_id: str) -> Served | None:
         """Return a session once it is known whether it is there: not before it has come, or left."""
-        while True:
-            served = self.sessions.get(session_id)
-            if served is not None and served.ready is not None:
-                await served.ready.wait()
-            elif served is None and (files := self.closing.get(session_id)) is not None:
-                await files.closed.wait()
-            else:
-                return served
+        while (news := self._unsettled(session_id)) is not None:
+            await news.wait()
+        return self.sessions.get(session_id)
+
+    def _unsettled(self, session_id: str) -> trio.Event | None:
+        """Return what to wait for: a session that comes or leaves, or the last words of its files."""
+        served = self.sessions.get(session_id)
+        if served is not None:
+            return served.ready
+        files = self.closing.get(session_id)
+        return None if files is None else files.closed
 
     def opened(self, served: Served) -> None:
         """It is known now: a session is there, or will not be."""

@@ -86,13 +86,10 @@ async def _take_up(hub: Hub, client: Client, tenant: str, config: SessionConfig,
     served = Served(hub, session_id, tenant, config)
     hub.sessions[session_id] = served
     try:
-        try:
-            metadata = await hub.host.journal.metadata(session_id)
-        except SessionNotFound:
-            if not await rebuild(hub, client, tenant, session_id):
-                raise not_found(session_id) from None
-            metadata = await hub.host.journal.metadata(session_id)
-        if metadata.tenant != tenant:
+        metadata = await _known(hub, session_id)
+        if metadata is None and await rebuild(hub, client, tenant, session_id):
+            metadata = await _known(hub, session_id)
+        if metadata is None or metadata.tenant != tenant:
             raise not_found(session_id)
         tail = await _how_it_went(hub, served, metadata)
         served.clients[client.peer] = client
@@ -114,6 +111,14 @@ async def _take_up(hub: Hub, client: Client, tenant: str, config: SessionConfig,
         if served.files.workspace is not None:
             served.files.workspace.name = served.title
         served.files.touch()
+
+
+async def _known(hub: Hub, session_id: str) -> SessionMetadata | None:
+    """Return what the journal knows of a session, if it does."""
+    try:
+        return await hub.host.journal.metadata(session_id)
+    except SessionNotFound:
+        return None
 
 
 async def _how_it_went(hub: Hub, served: Served, metadata: SessionMetadata) -> list[Event]:
