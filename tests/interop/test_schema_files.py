@@ -1,7 +1,7 @@
 """What is said of the files of sessions is what the protocol's schema says: to clients, and in requests to them."""
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
 import jsonschema_rs
 import pytest
@@ -19,24 +19,31 @@ pytestmark = pytest.mark.timeout(600)  # the schemas are downloaded by the first
 
 def described(part: Any) -> Iterator[dict[str, Any]]:
     """All methods of a part of the schema."""
-    if isinstance(part, dict):
-        if "rpcMethod" in part:
-            yield part
-        else:
-            for name, value in part.items():
-                if name != "definitions":
-                    yield from described(value)
+    if not isinstance(part, dict):
+        return
+    fields = cast("dict[str, Any]", part)
+    if "rpcMethod" in fields:
+        yield fields
+        return
+    for name, value in fields.items():
+        if name != "definitions":
+            yield from described(value)
 
 
 def needed(part: Any) -> Iterator[tuple[str, Any]]:
     """The definitions that a part of the schema refers to; others refer to what is in other files."""
-    name = part.get("$ref", "").rpartition("/")[2] if isinstance(part, dict) else ""
-    if name:
-        definition = schema("api")["definitions"][name]
-        yield name, definition
-        yield from needed(definition)
-    for value in part.values() if isinstance(part, dict) else part if isinstance(part, list) else ():
-        yield from needed(value)
+    if isinstance(part, list):
+        for value in cast("Sequence[Any]", part):
+            yield from needed(value)
+    elif isinstance(part, dict):
+        fields = cast("dict[str, Any]", part)
+        name = str(fields.get("$ref", "")).rpartition("/")[2]
+        if name:
+            definition = schema("api")["definitions"][name]
+            yield name, definition
+            yield from needed(definition)
+        for value in fields.values():
+            yield from needed(value)
 
 
 def problems(method: dict[str, Any], what: str, value: Any) -> list[str]:

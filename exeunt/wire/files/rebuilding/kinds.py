@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -166,7 +166,7 @@ def assistant_message(log: GrowingLog, data: Mapping[str, Any]) -> None:
     requests: Any = data.get("toolRequests") or []
     if not isinstance(requests, list):
         raise Malformed("its toolRequests are no list")
-    calls = tuple(_call(request) for request in requests)
+    calls = tuple(_call(request) for request in cast("Sequence[Any]", requests))
     if len({call.id for call in calls}) < len(calls):
         raise ContextError("two calls of an answer have the same id")
     log.emit(
