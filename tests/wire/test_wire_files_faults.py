@@ -257,3 +257,20 @@ async def test_the_end_of_the_server_is_not_held_up(autojump_clock: MockClock) -
         await wait_all_tasks_blocked()
         before = trio.current_time()
     assert trio.current_time() - before < 10
+
+
+async def test_a_new_session_keeps_the_transcript_of_an_old_one_with_its_id(
+    autojump_clock: MockClock,
+) -> None:
+    files = ClientFiles()
+    files.files["s", f"{ROOT}/events.jsonl"] = "of old\n"
+    async with open_wire(ScriptedModel(["one"])) as wire:
+        client = await wire.connect()
+        await files.register(client)
+        await client.create()
+        await client.say()
+        await client.event("session.idle")
+        await client.call("session.destroy", sessionId="s")
+    (kept,) = [text for (_, path), text in files.files.items() if "events.before-" in path]
+    assert kept == "of old\n"
+    assert files.lines()[0]["type"] == "session.start"

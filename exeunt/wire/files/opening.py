@@ -65,7 +65,7 @@ def attached(hub: "Hub", served: "Served", peer: "Peer") -> None:
         files = served.files
         if files is not None:
             # What has happened so far is in the log only.
-            files.transcript.start_over()
+            files.transcript.begins_behind(None)
             files.touch()
     elif isinstance(files.store, RemoteStore) and (
         files.store.peer is peer or files.store.peer not in served.clients

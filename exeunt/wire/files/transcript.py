@@ -47,6 +47,7 @@ class Transcript:
         "_fails",
         "_found",
         "_last_id",
+        "_new",
         "_size",
         "_store",
         "_through",
@@ -65,6 +66,8 @@ class Transcript:
         """Number of the last event that is in the file, or was given up for a reading of the log."""
         self._last_id = ""
         """The event with which the file ends."""
+        self._new = False
+        """Whether there should be no file yet."""
         self._behind = False
         self._unchecked: str | None = None
         """The event with which a file must end that an earlier process has written."""
@@ -92,6 +95,10 @@ class Transcript:
         """Let it go on where an earlier process has left it: *last_id* is the last event that clients saw."""
         self._unchecked = last_id or ""
 
+    def begins_anew(self) -> None:
+        """Let it begin: the session is new here. What is there already is of another one, and is kept beside it."""
+        self._new = True
+
     def recheck(self) -> None:
         """Let it be looked at before it is gone on with: somebody else keeps it now."""
         self._unchecked = self._last_id
@@ -112,7 +119,8 @@ class Transcript:
         """Give up what waits: the log has it."""
         if not self._behind and not self._fails:
             self._counts.transcripts_behind += 1
-            logger.warning("the transcript %s is behind: %s", self.place, why)
+            # It mends itself, and is counted; a thousand clients that are cut off are no thousand alarms.
+            logger.info("the transcript %s is behind: %s", self.place, why)
         self.start_over()
 
     def start_over(self) -> None:
@@ -144,6 +152,7 @@ class Transcript:
 
     async def _append(self) -> None:
         lines: list[bytes] = []
+        event_id = ""
         size = count = 0
         while self._waiting and size < WRITE_AT_ONCE:
             seq, event_id, line = self._waiting.popleft()
@@ -154,8 +163,16 @@ class Transcript:
                 count += 1
                 self._through, self._last_id = seq, event_id
         if lines:
+            await self._make_way(event_id)
             await self._store.append(NAME, b"".join(lines).decode())
             self._counts.events_written += count
+
+    async def _make_way(self, event_id: str) -> None:
+        """Keep what is there already of another session."""
+        if self._new:
+            if await self._store.exists(NAME):
+                await self._store.rename(NAME, f"events.before-{event_id}.jsonl")
+            self._new = False
 
     async def _check(self, last_id: str) -> None:
         """See whether the file holds what it should, by its first and its last line."""
@@ -182,6 +199,8 @@ class Transcript:
             # Another server has written it: what it says may be said nowhere else.
             await self._store.rename(NAME, f"events.{_UNFIT.sub('', self._found)[:64]}.jsonl")
         self._found = ""
+        if events:
+            await self._make_way(events[0].id)
         await self._write([encode(event) + b"\n" for event in events])
         self._last_id = events[-1].id if events else ""
         self._counts.transcripts_rewritten += 1

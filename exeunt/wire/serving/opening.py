@@ -44,6 +44,8 @@ async def create(hub: Hub, peer: Peer, tenant: str, config: SessionConfig) -> Cl
     served.began_with(name)
     hub.sessions[session_id] = served
     filing.open_files(hub, served, peer, hub.wall())
+    if served.files is not None:
+        served.files.transcript.begins_anew()
     try:
         hub.host.metrics.register_tools(options.tools.names)
         served.session = await hub.host.open_session(options, session_id)
