@@ -106,6 +106,37 @@ class ClientRefused(ExeuntError):
     """A client answered a request with an error."""
 
 
+# --- Files of sessions -------------------------------------------------------------------------------------
+
+
+class SessionFilesError(ExeuntError):
+    """Base of the errors of a session's files."""
+
+
+class NoSessionFiles(SessionFilesError):
+    """The session has no files: neither does its client serve them, nor has the server a folder for them."""
+
+
+class InvalidFilePath(SessionFilesError, ValueError):
+    """A path is none within the files of its session."""
+
+
+class SessionFileNotFound(SessionFilesError, LookupError):
+    """The session has no such file or folder."""
+
+
+class SessionFileTooLarge(SessionFilesError):
+    """A file is larger than what is read or written at once."""
+
+
+class SessionFilesUnavailable(SessionFilesError):
+    """Who keeps the files failed, refused, answered with nonsense, or did not answer in time."""
+
+
+class TranscriptUnusable(SessionFilesError):
+    """A session is not known here, and cannot be made again of what its files say."""
+
+
 # --- Sending and waiting -----------------------------------------------------------------------------------
 
 

@@ -254,6 +254,13 @@ def serve(
     journal: Annotated[
         str | None, typer.Option(metavar="URL", help="Where sessions are kept, such as sqlite:///s.sqlite3.")
     ] = None,
+    session_files: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help=f"Keep files of sessions here. {_default('EXEUNT_SESSION_FILES, or no files')}",
+        ),
+    ] = None,
     idle_timeout: Annotated[
         float | None,
         typer.Option(
@@ -316,6 +323,7 @@ def serve(
                 wait_for_clients=wait_for_clients,
                 context_tokens=providers.context_tokens(os.environ),
                 attachments_root=attachments_root or providers.attachments_root(os.environ),
+                session_files=providers.session_files(os.environ, session_files),
             ),
             tokens=providers.tokens(os.environ, token_env or (), file.tokens),
             journal=journal,

@@ -16,6 +16,7 @@ import trio
 from exeunt.actors.errors import ClientGone, ClientRefused, ExeuntError
 from exeunt.actors.turn.live import Waiter
 from exeunt.wire import rpc
+from exeunt.wire.files.store import Provider
 from exeunt.wire.framing import FrameError, FrameReader
 from exeunt.wire.outbox import Outbox
 from exeunt.wire.rpc import RpcError
@@ -71,6 +72,8 @@ class Connection:
         """The sessions that it is attached to."""
         self.carries_requests = False
         """Whether it sends the requests to models of its sessions."""
+        self.session_files: Provider | None = None
+        """What it has said of the files that it keeps for its sessions, if it does."""
         self.closed_because = ""
         self._stream = stream
         self._hurry = _quick_acknowledgement(stream)

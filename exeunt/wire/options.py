@@ -52,6 +52,11 @@ class WireOptions:
     wait_for_clients: bool = False
     """Whether a call waits for a client that has disconnected, until one answers or the call's time is over. Else
     it fails, and the model reads so."""
+    session_files: Path | None = None
+    """The folder on this machine in which the files are kept of sessions whose client keeps none: a folder of its own
+    for each. Without it they have none."""
+    files_timeout: float = attrs.field(default=30.0, validator=number(least=0, open_at_least=True))
+    """Seconds that whoever keeps the files of a session may take for one request."""
     context_tokens: int = attrs.field(default=128_000, validator=whole_number(least=1))
     """Tokens that a model takes in, where a client does not say: what most models of 2026 take at least."""
     system_message: str = ""

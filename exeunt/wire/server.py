@@ -17,6 +17,7 @@ from exeunt.host import SessionHost
 from exeunt.supervisor.children import ChildSpec, Restart
 from exeunt.supervisor.tree import Supervisor, open_supervisor
 from exeunt.wire.connection import Connection
+from exeunt.wire.files.counts import FileCounts
 from exeunt.wire.options import Tokens, WireOptions
 from exeunt.wire.serving.hub import Hub
 from exeunt.wire.serving.models import DefaultProvider
@@ -49,6 +50,8 @@ class WireStatistics:
     """Events that slow clients did without, of connections that are open."""
     closed: dict[str, int]
     """Connections that the server has closed, by its reason."""
+    files: FileCounts
+    """What has become of the files of sessions."""
 
 
 class WireServer:
@@ -105,6 +108,7 @@ class WireServer:
             sessions=len(self.hub.sessions),
             events_dropped=sum(connection.events_dropped for connection in self.connections),
             closed=dict(self._closed),
+            files=attrs.evolve(self.hub.file_counts),
         )
 
     async def serve_stream(self, stream: trio.abc.Stream, name: str = "the client") -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 from exeunt.wire.messages import answers as an
 from exeunt.wire.messages import events as ev
+from exeunt.wire.messages import files as fi
 from exeunt.wire.messages import history as hi
 from exeunt.wire.messages import inference as inf
 from exeunt.wire.messages import server as sv
@@ -13,6 +14,7 @@ from exeunt.wire.messages import ui
 from exeunt.wire.method import Method
 from exeunt.wire.methods import (
     answers,
+    files,
     history,
     inference,
     library,
@@ -23,6 +25,7 @@ from exeunt.wire.methods import (
     sessions,
     settings,
     turns,
+    workspaces,
 )
 from exeunt.wire.methods import ui as user
 
@@ -37,6 +40,7 @@ METHODS: Mapping[str, Method] = {
     "llmInference.setProvider": Method(inference.set_provider, sv.Nothing),
     "llmInference.httpResponseStart": Method(inference.response_start, inf.ResponseStart),
     "llmInference.httpResponseChunk": Method(inference.response_chunk, inf.ResponseChunk, hot=True),
+    "sessionFs.setProvider": Method(files.set_provider, fi.SetProvider),
     "runtime.shutdown": Method(server.shut_down, sv.Nothing),
     # Sessions
     "session.create": Method(sessions.create, se.SessionConfig, hot=True),
@@ -129,6 +133,25 @@ METHODS: Mapping[str, Method] = {
     "session.metadata.recordContextChange": Method(metadata.record_context, st.RecordContext),
     "session.instructions.getSources": Method(metadata.no_sources, se.OneSession),
     "session.usage.getMetrics": Method(metadata.usage, se.OneSession),
+    # Files
+    "session.plan.read": Method(files.read_plan, se.OneSession),
+    "session.plan.update": Method(files.update_plan, fi.Content),
+    "session.plan.delete": Method(files.delete_plan, se.OneSession),
+    "session.workspaces.getWorkspace": Method(workspaces.get, se.OneSession),
+    "session.workspaces.ensure": Method(workspaces.ensure, fi.UpdateWorkspace),
+    "session.workspaces.updateMetadata": Method(workspaces.update, fi.UpdateWorkspace),
+    "session.workspaces.listFiles": Method(workspaces.list_files, se.OneSession),
+    "session.workspaces.readFile": Method(workspaces.read_file, fi.OneFile),
+    "session.workspaces.createFile": Method(workspaces.create_file, fi.NewFile),
+    "session.workspaces.statFile": Method(workspaces.stat_file, fi.OneFile),
+    "session.workspaces.createDirectory": Method(workspaces.create_directory, fi.NewDirectory),
+    "session.workspaces.removePath": Method(workspaces.remove_path, fi.RemovePath),
+    "session.workspaces.renamePath": Method(workspaces.rename_path, fi.RenamePath),
+    "session.workspaces.saveLargePaste": Method(workspaces.save_large_paste, fi.Content),
+    "session.workspaces.listCheckpoints": Method(workspaces.list_checkpoints, se.OneSession),
+    "session.workspaces.readCheckpoint": Method(workspaces.read_checkpoint, fi.ReadCheckpoint),
+    "session.workspaces.addSummary": Method(workspaces.add_summary, fi.AddSummary),
+    "session.workspaces.truncateSummaries": Method(workspaces.truncate_summaries, fi.TruncateSummaries),
     # All sessions
     "sessions.list": Method(sessions.list_all, se.ListSessions),
     "sessions.getMetadata": Method(sessions.metadata, se.OneSession),

@@ -115,7 +115,7 @@ async def test_every_event_is_one_of_the_schema(autojump_clock: MockClock) -> No
         await client.call("session.name.set", sessionId="s", name="A name")
         await client.call("session.agent.select", sessionId="s", name="critic")
         await client.call("session.agent.deselect", sessionId="s")
-        await client.call("session.metadata.recordContextChange", sessionId="s", context={"cwd": "/x"})
+        await client.call("session.metadata.setWorkingDirectory", sessionId="s", workingDirectory="/x")
         waiting = await client.start("session.ui.elicitation", sessionId="s", message="Name?")
         form = (await client.event("elicitation.requested"))["data"]["requestId"]
         await client.call(

@@ -26,6 +26,10 @@ class WireFailure(Exception):
         self.data = error.get("data")
 
 
+class Silence(Exception):
+    """Raised by a handler of a client that does not answer."""
+
+
 class WireClient:
     """One connection. Requests of the server are answered by `handlers`, by method."""
 
@@ -60,7 +64,10 @@ class WireClient:
         elif "id" not in message:
             self.notifications.append(message)
         elif message["method"] in self.handlers:
-            result = self.handlers[message["method"]](message["params"])
+            try:
+                result = self.handlers[message["method"]](message["params"])
+            except Silence:
+                return
             await self.send({"jsonrpc": "2.0", "id": message["id"], "result": result})
         self._arrived.set()
         self._arrived = trio.Event()

@@ -127,6 +127,18 @@ def attachments_root(environ: Mapping[str, str]) -> Path | None:
     return Path(value) if value else None
 
 
+def session_files(environ: Mapping[str, str], option: Path | None = None) -> Path | None:
+    """Return the folder for files of sessions, if there is to be one: an option wins over the environment."""
+    named = environ.get("EXEUNT_SESSION_FILES")
+    return option or (Path(named) if named else None)
+
+
+def base_directory_files(environ: Mapping[str, str]) -> Path | None:
+    """The same for a server that a client has started: without one, what is below the client's base directory."""
+    base = environ.get("COPILOT_HOME")
+    return session_files(environ) or (Path(base) / "session-state" if base else None)
+
+
 def tokens(environ: Mapping[str, str], named: Sequence[str], table: Mapping[str, str]) -> dict[str, str]:
     """Return tenants by their tokens.
 

@@ -20,7 +20,8 @@ def _parser() -> argparse.ArgumentParser:
         description="Serve sessions to the client that started this process. "
         "Models come from each session's provider, or from EXEUNT_PROVIDER_BASE_URL, _TYPE, _WIRE_API, "
         "_TRANSPORT, _API_KEY and _MODEL; "
-        "what stands before each session's system message comes from EXEUNT_SYSTEM_MESSAGE.",
+        "what stands before each session's system message comes from EXEUNT_SYSTEM_MESSAGE. "
+        "Files of sessions are kept in EXEUNT_SESSION_FILES, or below COPILOT_HOME.",
     )
     parser.add_argument("--version", action="version", version=f"exeunt {version('exeunt')}")
     way = parser.add_mutually_exclusive_group()
@@ -61,6 +62,7 @@ def main() -> NoReturn:
                 system_message=os.environ.get("EXEUNT_SYSTEM_MESSAGE", ""),
                 context_tokens=provider.context_tokens(os.environ),
                 attachments_root=provider.attachments_root(os.environ),
+                session_files=provider.base_directory_files(os.environ),
             ),
             tokens=provider.tokens(os.environ, (), {}),
             journal=arguments.journal or os.environ.get("EXEUNT_JOURNAL"),

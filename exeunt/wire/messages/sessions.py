@@ -118,6 +118,16 @@ class DefaultAgent:
 
 
 @attrs.frozen(kw_only=True)
+class LargeOutput:
+    """What becomes of results that are too long for a model to read at once, where the session has files."""
+
+    enabled: bool | None = None
+    maxSizeBytes: int | None = None
+    outputDirectory: str | None = None
+    """A folder of the client's own: of no use here, where only the session's files are written to."""
+
+
+@attrs.frozen(kw_only=True)
 class SessionConfig:
     """What a client wants of a session. The same for a new one and for one that it takes up."""
 
@@ -153,6 +163,7 @@ class SessionConfig:
     workingDirectory: str | None = None
     mcpServers: dict[str, Any] | None = None
     infiniteSessions: dict[str, Any] | None = None
+    largeOutput: LargeOutput | None = None
     sessionLimits: dict[str, Any] | None = None
     cloud: dict[str, Any] | None = None
     continuePendingWork: bool | None = None

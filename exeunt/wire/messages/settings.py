@@ -1,6 +1,6 @@
 """What a session's clients choose while it lives."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import attrs
 
@@ -125,11 +125,25 @@ class SetWorkingDirectory:
 
 
 @attrs.frozen(kw_only=True)
+class WorkingDirectoryContext:
+    """A folder, and what lies in it."""
+
+    cwd: str
+    gitRoot: str | None = None
+    repository: str | None = None
+    hostType: Literal["github", "ado"] | None = None
+    repositoryHost: str | None = None
+    branch: str | None = None
+    headCommit: str | None = None
+    baseCommit: str | None = None
+
+
+@attrs.frozen(kw_only=True)
 class RecordContext:
-    """The folder, and what lies in it."""
+    """The session's folder, and what lies in it."""
 
     sessionId: str
-    context: dict[str, Any]
+    context: WorkingDirectoryContext
 
 
 @attrs.frozen(kw_only=True)

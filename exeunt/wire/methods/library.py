@@ -6,7 +6,7 @@ from exeunt.actors.errors import SessionNotFound
 from exeunt.wire.connection import Connection
 from exeunt.wire.messages.sessions import FindByPrefix, ForkSession, ManySessions, OneSession
 from exeunt.wire.methods import sessions
-from exeunt.wire.serving import opening
+from exeunt.wire.serving import leaving, opening
 
 SHORTEST_PREFIX = 7
 """Characters by which a person names a session."""
@@ -25,8 +25,7 @@ async def fork(connection: Connection, params: ForkSession) -> dict[str, Any]:
 async def close(connection: Connection, params: OneSession) -> dict[str, Any]:
     """Let a session leave memory, whoever is attached."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    with connection.hub.departure(served):
-        await served.handle.disconnect(reason="closed")
+    await leaving.end(connection.hub, served, "closed")
     return {}
 
 

@@ -8,8 +8,11 @@ import attrs
 from exeunt.actors.models import Message, ToolDefinition
 from exeunt.wire.connection import Connection
 from exeunt.wire.events.clock import iso
+from exeunt.wire.files.paths import is_absolute, same
+from exeunt.wire.files.workspace import context_of
 from exeunt.wire.messages.sessions import OneSession
 from exeunt.wire.messages.settings import ContextInfo, HeaviestMessages, RecordContext, SetWorkingDirectory
+from exeunt.wire.rpc import FAILED, RpcError
 from exeunt.wire.serving.served import Served
 from exeunt.wire.serving.sizes import Sizes, estimate, tokens_of
 
@@ -17,17 +20,18 @@ from exeunt.wire.serving.sizes import Sizes, estimate, tokens_of
 def snapshot(connection: Connection, params: OneSession) -> dict[str, Any]:
     """Return what is known of a session."""
     served = connection.hub.find(connection.owner, params.sessionId)
+    workspace = None if served.files is None else served.files.workspace
     about: dict[str, Any] = {
         "sessionId": served.session_id,
         **connection.hub.times(served),
         "isRemote": False,
         "alreadyInUse": False,
-        "workspacePath": None,
+        "workspacePath": served.workspace_path,
         "workingDirectory": served.working_directory,
         "currentMode": served.mode,
         "selectedModel": served.model,
         "sessionLimits": None,
-        "workspace": None,
+        "workspace": None if workspace is None else workspace.public(),
     }
     if served.title:
         about["summary"] = served.title
@@ -156,25 +160,43 @@ def _entries(messages: Sequence[Message], tools: Sequence[ToolDefinition]) -> li
 
 
 def set_working_directory(connection: Connection, params: SetWorkingDirectory) -> dict[str, Any]:
-    """Note what clients call the session's folder."""
+    """Note what clients call the session's folder, and tell them. Whether it exists, only their machine knows."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    _move(served, params.workingDirectory)
-    return {"workingDirectory": params.workingDirectory}
+    path = params.workingDirectory
+    if not is_absolute(path) or len(path) > LONGEST_PATH:
+        raise RpcError(
+            FAILED, f"a working directory is an absolute path of at most {LONGEST_PATH} characters"
+        )
+    if path != served.working_directory:
+        served.config = attrs.evolve(served.config, workingDirectory=path)
+        served.working_directory = path
+        _keep(served, {})
+        served.notify("session.context_changed", {"cwd": path})
+    return {"workingDirectory": path}
+
+
+LONGEST_PATH = 4096
+"""Characters: what Linux takes."""
 
 
 def record_context(connection: Connection, params: RecordContext) -> dict[str, Any]:
-    """Note the folder, and tell the clients what lies in it."""
+    """Tell the clients what lies in the session's folder. A report about another folder is out of date, and ignored."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    cwd = params.context.get("cwd")
-    if isinstance(cwd, str):
-        _move(served, cwd)
-    served.notify("session.context_changed", {"cwd": served.working_directory, **params.context})
+    context = params.context
+    if same(context.cwd, served.working_directory):
+        report = {name: value for name, value in attrs.asdict(context).items() if value is not None}
+        _keep(served, report)
+        served.notify("session.context_changed", {**report, "cwd": served.working_directory})
     return {}
 
 
-def _move(served: Served, working_directory: str) -> None:
-    served.config = attrs.evolve(served.config, workingDirectory=working_directory)
-    served.working_directory = working_directory
+def _keep(served: Served, report: dict[str, Any]) -> None:
+    """Let the workspace say where the session is."""
+    files = served.files
+    if files is not None and files.workspace is not None:
+        files.workspace.cwd = served.working_directory
+        files.workspace.context = context_of(report)
+        files.touch()
 
 
 def usage(connection: Connection, params: OneSession) -> dict[str, Any]:

@@ -7,6 +7,8 @@ from exeunt.actors.events import UserMessage
 from exeunt.supervisor.journal import SessionMetadata
 from exeunt.wire.connection import Connection, Then
 from exeunt.wire.events.clock import iso
+from exeunt.wire.files.folder import FolderStore
+from exeunt.wire.files.session import remove_all
 from exeunt.wire.messages.server import Nothing, SetForeground
 from exeunt.wire.messages.sessions import ListSessions, OneSession, SessionConfig, Shutdown
 from exeunt.wire.rpc import no_session
@@ -52,6 +54,7 @@ async def delete(connection: Connection, params: OneSession) -> dict[str, Any]:
     hub, session_id = connection.hub, params.sessionId
     missing = {"success": False, "error": f"Session file not found for {session_id}"}
     served = await hub.settled(session_id)
+    files = None if served is None else served.files
     try:
         if (await hub.host.journal.metadata(session_id)).tenant != connection.owner:
             return missing
@@ -61,6 +64,10 @@ async def delete(connection: Connection, params: OneSession) -> dict[str, Any]:
     if served is not None:
         hub.left(served)
         served.lifecycle("session.deleted")
+    if files is not None:
+        await files.remove()
+    elif served is None and hub.disk is not None:
+        await remove_all(FolderStore(hub.disk, connection.owner, session_id))
     if served is None or connection not in served.clients:
         connection.tell("session.lifecycle", {"type": "session.deleted", "sessionId": session_id})
     return {"success": True}
@@ -161,12 +168,10 @@ def set_foreground(connection: Connection, params: SetForeground) -> dict[str, A
 async def suspend(connection: Connection, params: OneSession) -> None:
     """Let a session leave memory: what it does is cut off, what waits stays in its log."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    with connection.hub.departure(served):
-        await served.handle.disconnect(reason="suspended")
+    await leaving.end(connection.hub, served, "suspended")
 
 
 async def shut_down(connection: Connection, params: Shutdown) -> None:
     """The same, in the words of another method."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    with connection.hub.departure(served):
-        await served.handle.disconnect(reason=params.reason or "shutdown")
+    await leaving.end(connection.hub, served, params.reason or "shutdown")

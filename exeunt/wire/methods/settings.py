@@ -121,7 +121,7 @@ def get_name(connection: Connection, params: OneSession) -> dict[str, Any]:
 
 def set_name(connection: Connection, params: se.SetName) -> None:
     """Give the session a name."""
-    _name(_find(connection, params.sessionId), params.name)
+    rename(_find(connection, params.sessionId), params.name)
 
 
 def set_name_if_none(connection: Connection, params: se.SetAutoName) -> dict[str, Any]:
@@ -129,11 +129,12 @@ def set_name_if_none(connection: Connection, params: se.SetAutoName) -> dict[str
     served = _find(connection, params.sessionId)
     if served.title or not params.summary.strip():
         return {"applied": False}
-    _name(served, params.summary)
+    rename(served, params.summary)
     return {"applied": True}
 
 
-def _name(served: Served, name: str) -> None:
+def rename(served: Served, name: str) -> None:
+    """Give a session a name. Raises `RpcError`."""
     title = name.strip()
     if not title:
         raise RpcError(FAILED, "a session's name must not be empty, nor only white space")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Protocol
 
+from exeunt.wire.files.store import Provider
 from exeunt.wire.messages.sessions import SessionConfig
 from exeunt.wire.serving.tools import ClientTools
 
@@ -18,6 +19,11 @@ class Peer(Protocol):
     @property
     def carries_requests(self) -> bool:
         """Whether it sends the requests to models of its sessions."""
+        ...
+
+    @property
+    def session_files(self) -> Provider | None:
+        """What it has said of the files that it keeps for its sessions, if it does."""
         ...
 
     def post(self, body: bytes, *, droppable: bool = False) -> None:

@@ -6,6 +6,7 @@ takes the place of the messages that it is of once the session is idle.
 
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import attrs
@@ -141,8 +142,18 @@ class Compaction:
         }
         if self.instructions:
             note["customInstructions"] = self.instructions
-        with trio.fail_after(LONGEST_WAIT):
-            event = await self._put(content, note)
+        files = self.served.files
+        checkpoint = None if files is None else await files.keep_summary(summary)
+        if files is not None and checkpoint is not None:
+            note["checkpointNumber"] = checkpoint.number
+            note["checkpointPath"] = files.store.place(checkpoint.path)
+        try:
+            with trio.fail_after(LONGEST_WAIT):
+                event = await self._put(content, note)
+        except BaseException:
+            if files is not None and checkpoint is not None:
+                self.served.hub.host.spawn(partial(files.drop_summary, checkpoint))
+            raise
         return Compacted(event, summary, removed)
 
     async def _put(self, content: str, note: dict[str, Any]) -> SessionCompacted:

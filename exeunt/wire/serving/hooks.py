@@ -27,6 +27,9 @@ KINDS = (
     "errorOccurred",
 )
 
+TRANSCRIPT_WITHIN = 2.0
+"""Seconds that a hook which is told where the transcript is waits for that to be written."""
+
 
 def hooks_of(hub: "Hub") -> Hooks:
     """Return hooks that ask the client of whichever session calls them."""
@@ -34,11 +37,12 @@ def hooks_of(hub: "Hub") -> Hooks:
     def hook(kind: str) -> Any:
         async def invoke(hook_input: HookInput, invocation: HookInvocation) -> Mapping[str, Any] | None:
             served = hub.served(invocation.session_id)
-            params = {
-                "sessionId": invocation.session_id,
-                "hookType": kind,
-                "input": _input(hook_input, served.working_directory),
-            }
+            given = _input(hook_input, served.working_directory)
+            if kind == "agentStop" and served.files is not None:
+                # What the hook is about to judge is to be there when it looks.
+                await served.files.flushed(TRANSCRIPT_WITHIN)
+                given["transcriptPath"] = served.files.transcript.place
+            params = {"sessionId": invocation.session_id, "hookType": kind, "input": given}
             with served.asking.serving_hook(invocation.tool_call_id) as client:
                 answer = await client.peer.ask("hooks.invoke", params)
             output = _output(answer)

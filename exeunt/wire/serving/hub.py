@@ -18,6 +18,9 @@ from exeunt.actors.tools import ToolInvocation, ask_user_tool
 from exeunt.actors.user_input import UserInputRequest
 from exeunt.host import SessionHost
 from exeunt.wire.events.clock import iso
+from exeunt.wire.files.counts import FileCounts
+from exeunt.wire.files.folder import Disk
+from exeunt.wire.files.session import SessionFiles
 from exeunt.wire.options import WireOptions
 from exeunt.wire.rpc import no_session
 from exeunt.wire.serving.carrying import CarriedSocket, Exchange
@@ -54,6 +57,13 @@ class Hub:
         """Web sockets to models that clients have opened, by the sessions that they serve."""
         self.catalogues: dict[Peer, Catalogue] = {}
         """What clients that send requests have brought of the models that there are."""
+        self.disk = (
+            None if options.session_files is None else Disk(options.session_files, options.files_timeout)
+        )
+        """Where the server keeps files of sessions, if it does."""
+        self.file_counts = FileCounts()
+        self.closing: dict[str, SessionFiles] = {}
+        """Files of sessions that have left memory, while they are still written."""
         self.histories = trio.CapacityLimiter(HISTORIES_AT_ONCE)
         """For who reads a whole log: it is long, and long in many answers at once is too much."""
         self.handlers = Handlers(
@@ -82,7 +92,10 @@ class Hub:
                 socket.close()
 
     async def _call_tool(self, arguments: dict[str, Any], invocation: ToolInvocation) -> ToolResult:
-        return await self.served(invocation.session_id).asking.call(invocation)
+        served = self.served(invocation.session_id)
+        result = await served.asking.call(invocation)
+        files = served.files
+        return result if files is None else await files.shorten(result, served.config.largeOutput)
 
     def _ask_permission(self, request: PermissionRequest, invocation: HookInvocation) -> Any:
         """Leave the decision to the clients, who are told of the request by its event."""
@@ -142,9 +155,17 @@ class Hub:
 
     async def settled(self, session_id: str) -> Served | None:
         """Return a session once it is known whether it is there: not before it has come, or left."""
-        while (served := self.sessions.get(session_id)) is not None and served.ready is not None:
-            await served.ready.wait()
-        return served
+        while (news := self._unsettled(session_id)) is not None:
+            await news.wait()
+        return self.sessions.get(session_id)
+
+    def _unsettled(self, session_id: str) -> trio.Event | None:
+        """Return what to wait for: a session that comes or leaves, or the last words of its files."""
+        served = self.sessions.get(session_id)
+        if served is not None:
+            return served.ready
+        files = self.closing.get(session_id)
+        return None if files is None else files.closed
 
     def opened(self, served: Served) -> None:
         """It is known now: a session is there, or will not be."""
@@ -152,14 +173,24 @@ class Hub:
         served.ready.set()
         served.ready = None
         if served.session is None and self.sessions.get(served.session_id) is served:
-            del self.sessions[served.session_id]
+            self._remove(served)
 
     def left(self, served: Served) -> None:
         """The session has left memory in order: nobody is attached to it any more."""
         departing = served.session is not None and served.ready is not None
         # Its last event is not yet the end of that: a log may be still to be deleted.
         if not departing and self.sessions.get(served.session_id) is served:
-            del self.sessions[served.session_id]
+            self._remove(served)
+
+    def _remove(self, served: Served) -> None:
+        del self.sessions[served.session_id]
+        files, served.files = served.files, None
+        if files is not None:
+            self.closing[served.session_id] = files
+            if served.session is None:
+                files.abandon()
+            else:
+                files.close()
 
     @contextmanager
     def departure(self, served: Served) -> Generator[None]:

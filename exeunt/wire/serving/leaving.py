@@ -3,6 +3,7 @@
 from functools import partial
 
 from exeunt.actors.errors import ExeuntError
+from exeunt.wire.files import opening as filing
 from exeunt.wire.serving.client import Peer
 from exeunt.wire.serving.hub import Hub, logger
 from exeunt.wire.serving.opening import reconfigure, reconfigure_now
@@ -16,11 +17,27 @@ async def detach(hub: Hub, served: Served, peer: Peer) -> None:
     """
     if not _leave(hub, served, peer) or served.clients:
         return
+    if served.used:
+        await end(hub, served, "detached")
+        return
+    files = served.files
     with hub.departure(served):
-        if served.used:
-            await served.handle.disconnect(reason="detached")
-        else:
-            await hub.host.delete_session(served.session_id)
+        await hub.host.delete_session(served.session_id)
+    if files is not None:
+        await files.remove()
+
+
+async def end(hub: Hub, served: Served, reason: str) -> None:
+    """Let a session leave memory, whoever is attached. Raises `ExeuntError`; then it stays.
+
+    When this returns, its files are written, as far as they can be: clients may look at them as soon as they are
+    answered.
+    """
+    files = served.files
+    with hub.departure(served):
+        await served.handle.disconnect(reason=reason)
+    if files is not None:
+        await files.closed.wait()
 
 
 def forsake(hub: Hub, served: Served, peer: Peer) -> None:
@@ -40,6 +57,7 @@ def _leave(hub: Hub, served: Served, peer: Peer) -> bool:
                 hub.host.spawn(partial(_reconfigure_later, hub, served))
         except ExeuntError:
             logger.exception("session %s keeps the tools of a client that has left", served.session_id)
+    filing.left(served, peer)
     served.asking.client_left(client)
     served.want_own()
     served.tell_what_left(client)

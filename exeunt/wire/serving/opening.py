@@ -12,6 +12,8 @@ from exeunt.actors.state import SessionState
 from exeunt.actors.turn import birth
 from exeunt.supervisor.journal import SessionMetadata, fork_log
 from exeunt.wire.events.mapper import WireEvent
+from exeunt.wire.files import opening as filing
+from exeunt.wire.files.rebuilding.rebuild import rebuild
 from exeunt.wire.messages.sessions import SessionConfig
 from exeunt.wire.serving import configuration
 from exeunt.wire.serving.client import Client, Peer
@@ -41,11 +43,16 @@ async def create(hub: Hub, peer: Peer, tenant: str, config: SessionConfig) -> Cl
     name, options = served.options()
     served.began_with(name)
     hub.sessions[session_id] = served
+    filing.open_files(hub, served, peer, hub.wall())
+    if served.files is not None:
+        served.files.transcript.begins_anew()
     try:
         hub.host.metrics.register_tools(options.tools.names)
         served.session = await hub.host.open_session(options, session_id)
     finally:
         hub.opened(served)
+    if served.files is not None:
+        served.files.touch()
     served.lifecycle("session.created")
     return client
 
@@ -81,11 +88,10 @@ async def _take_up(hub: Hub, client: Client, tenant: str, config: SessionConfig,
     served = Served(hub, session_id, tenant, config)
     hub.sessions[session_id] = served
     try:
-        try:
-            metadata = await hub.host.journal.metadata(session_id)
-        except SessionNotFound:
-            raise not_found(session_id) from None
-        if metadata.tenant != tenant:
+        metadata = await _known(hub, session_id)
+        if metadata is None and await rebuild(hub, client, tenant, session_id):
+            metadata = await _known(hub, session_id)
+        if metadata is None or metadata.tenant != tenant:
             raise not_found(session_id)
         tail = await _how_it_went(hub, served, metadata)
         served.clients[client.peer] = client
@@ -93,6 +99,9 @@ async def _take_up(hub: Hub, client: Client, tenant: str, config: SessionConfig,
         served.used = True
         name, options = served.options()
         served.prime(tail, name, metadata.start_time)
+        filing.open_files(hub, served, client.peer, metadata.start_time)
+        if served.files is not None:
+            served.files.transcript.begins_behind(served.last_id)
         hub.host.metrics.register_tools(options.tools.names)
         served.session = await hub.host.reopen_session(
             session_id, options, continue_pending_work=bool(config.continuePendingWork)
@@ -100,6 +109,18 @@ async def _take_up(hub: Hub, client: Client, tenant: str, config: SessionConfig,
     finally:
         hub.opened(served)
     served.take_labels()
+    if served.files is not None:
+        if served.files.workspace is not None:
+            served.files.workspace.name = served.title
+        served.files.touch()
+
+
+async def _known(hub: Hub, session_id: str) -> SessionMetadata | None:
+    """Return what the journal knows of a session, if it does."""
+    try:
+        return await hub.host.journal.metadata(session_id)
+    except SessionNotFound:
+        return None
 
 
 async def _how_it_went(hub: Hub, served: Served, metadata: SessionMetadata) -> list[Event]:
@@ -133,6 +154,7 @@ async def _attach(hub: Hub, served: Served, client: Client) -> None:
     if former is not None:
         client.interests = former.interests
         served.asking.replaced(former, client)
+    filing.attached(hub, served, client.peer)
     served.tell_what_came(client)
     if alone and served.asking.waits_for_clients and not client.config.continuePendingWork:
         # What waited for the client that has left is not gone on with.

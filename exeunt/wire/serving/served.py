@@ -15,6 +15,7 @@ from exeunt.actors.events import (
     SessionResume,
     SessionShutdown,
     SessionStart,
+    SessionTitleChanged,
     SessionTruncated,
     SystemMessage,
     UserMessage,
@@ -25,6 +26,7 @@ from exeunt.wire.events.clock import iso
 from exeunt.wire.events.mapper import EventMapper, Usage, WireEvent
 from exeunt.wire.events.mapping import OUTSIDE
 from exeunt.wire.events.media import data_from
+from exeunt.wire.files.session import SessionFiles
 from exeunt.wire.messages.sessions import SessionConfig
 from exeunt.wire.rpc import encode, no_session, notification
 from exeunt.wire.serving import configuration
@@ -78,6 +80,7 @@ class Served:
         "compaction",
         "compacts_from",
         "config",
+        "files",
         "first_model",
         "headers",
         "hub",
@@ -109,6 +112,8 @@ class Served:
         """The one that is under way."""
         self.compacts_from = LEAST_MESSAGES
         """Messages from which on the context may be compacted by itself."""
+        self.files: SessionFiles | None = None
+        """Its transcript and its workspace, where somebody keeps them."""
         self.used = False
         """Whether anything was done with it: a message, a name, a note, a call."""
         self.answers: list[LastAnswer] | None = None
@@ -235,7 +240,14 @@ class Served:
                 "extensions": False,
             },
             "modelState": {"modelId": self.model},
+            **({} if self.workspace_path is None else {"workspacePath": self.workspace_path}),
         }
+
+    @property
+    def workspace_path(self) -> str | None:
+        """Where the session's files are, if it has a workspace among them."""
+        files = self.files
+        return None if files is None or files.workspace is None else files.store.place("")
 
     # --- Events --------------------------------------------------------------------------------------------
 
@@ -257,10 +269,12 @@ class Served:
 
     def show(self, events: Sequence[Event]) -> None:
         """Tell the clients what has happened. Never waits."""
-        mapper, headers = self._mapper, self.headers
+        mapper, headers, files = self._mapper, self.headers, self.files
         for event in events:
             for wire in mapper.map(event):
                 self.tell(wire)
+                if files is not None:
+                    files.note(wire)
             if headers is not None:
                 headers.see(event)
             kind = type(event)
@@ -275,6 +289,17 @@ class Served:
                 self.hub.host.spawn(partial(in_background, self, compaction))
             elif kind is SessionShutdown:
                 self.hub.left(self)
+            elif files is not None:
+                self._filed(files, event)
+
+    def _filed(self, files: SessionFiles, event: Event) -> None:
+        """Let the session's files follow what is more than one more event."""
+        if isinstance(event, SessionTruncated):
+            files.transcript.start_over()
+            files.touch()
+        elif isinstance(event, SessionTitleChanged) and files.workspace is not None:
+            files.workspace.name = event.title
+            files.touch()
 
     def _tell_size(self, usage: AssistantUsage) -> None:
         """Say how much of its room the context takes: by what the provider counts, or else by an estimate."""

@@ -1,0 +1,1 @@
+"""A session that this server does not know, made again of its transcript: `rebuild`, `kinds`, `log`."""
