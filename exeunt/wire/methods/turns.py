@@ -53,7 +53,9 @@ async def _send(served: Served, told: Told, mode: Any, first: bool) -> dict[str,
 
 
 async def _read_and_send(hub: Hub, served: Served, params: Send, mode: Any) -> dict[str, Any]:
-    return await _send(served, await _told_with_files(hub, params, served, params), mode, bool(params.prepend))
+    return await _send(
+        served, await _told_with_files(hub, params, served, params), mode, bool(params.prepend)
+    )
 
 
 async def _send_specially(hub: Hub, served: Served, params: Send, mode: Any) -> dict[str, Any]:
