@@ -65,6 +65,8 @@ class Asking:
         # A process that has ended has asked already, and its client may be at work: only that answer is awaited.
         request_id = known or actor.new_id()
         pending = Pending(request_id, invocation.tool_call_id, None if known else client)
+        if len(self._served.clients) > 1:
+            pending.bystanders = tuple(one for one in self._served.clients.values() if one is not client)
         if self.calls is None:
             self.calls = {}
         self.calls[request_id] = pending

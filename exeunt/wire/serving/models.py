@@ -153,7 +153,7 @@ class Models:
         self._made(served, name, wanted)  # what is wrong with the rest is said now
         return WithToken(
             name,
-            partial(served.hub.token, provider.name or "default"),
+            partial(served.hub.token, provider),
             lambda token: self._made(served, name, {**wanted, "api_key": token}),
         )
 

@@ -15,7 +15,6 @@ from exeunt.actors.events import (
     SessionResume,
     SessionShutdown,
     SessionStart,
-    SessionTruncated,
     SystemMessage,
     UserMessage,
 )
@@ -24,12 +23,13 @@ from exeunt.actors.session import Session
 from exeunt.wire.events.clock import iso
 from exeunt.wire.events.mapper import EventMapper, Usage, WireEvent
 from exeunt.wire.events.mapping import OUTSIDE
-from exeunt.wire.messages.sessions import SessionConfig
+from exeunt.wire.messages.sessions import ProviderConfig, SessionConfig
 from exeunt.wire.rpc import encode, no_session, notification
 from exeunt.wire.serving import configuration
 from exeunt.wire.serving.asking import Asking
-from exeunt.wire.serving.client import Client, Peer
+from exeunt.wire.serving.client import Client, Peer, called
 from exeunt.wire.serving.compacting import BY_ITSELF, LEAST_MESSAGES, Compaction, in_background, is_due
+from exeunt.wire.serving.reading import whole
 from exeunt.wire.serving.request_headers import RequestHeaders
 from exeunt.wire.serving.sizes import estimate, token_limit
 
@@ -146,6 +146,17 @@ class Served:
         """The client that sends the session's requests to models, where one does."""
         return next((peer for peer in self.clients if peer.carries_requests), None)
 
+    def token_source(self, provider: ProviderConfig) -> Client | None:
+        """Return the client that gets the tokens of a provider: who gave it, or else the last with one of its name."""
+        last_first = list(reversed(self.clients.values()))
+        for client in last_first:
+            if any(one is provider for one in client.token_providers()):
+                return client
+        name = called(provider)
+        return next(
+            (one for one in last_first if name in {called(own) for own in one.token_providers()}), None
+        )
+
     @property
     def elicits(self) -> bool:
         """Whether any client can show a form to a person."""
@@ -159,6 +170,11 @@ class Served:
     @model.setter
     def model(self, name: str) -> None:
         self._mapper.model = name
+
+    @property
+    def first_effort(self) -> str | None:
+        """How much its model was to think where it was made."""
+        return self._mapper.effort
 
     @property
     def mode(self) -> str:
@@ -346,28 +362,18 @@ class Served:
         """Note whether any client has asked for events that the protocol does not have."""
         self._mapper.wants_own = any(client.interests for client in self.clients.values())
 
-    def history(self, events: Sequence[Event], *, moments: bool = False) -> list[WireEvent]:
-        """Return a whole log as clients see it; with *moments*, also what it holds and they think of as ephemeral."""
-        mapper = EventMapper(self.session_id, self.working_directory)
-        mapper.model, mapper.effort = self.first_model, self._mapper.effort
-        told: list[tuple[int, WireEvent]] = []
-        for event in events:
-            if type(event) is SessionTruncated:
-                # The log keeps what is behind the place to which the session went back; clients do not see it.
-                told = [entry for entry in told if entry[0] <= event.to_seq]
-                mapper.last_id = told[-1][1].id if told else None
-            for wire in mapper.map(event):
-                if not wire.ephemeral or (moments and wire.id == event.id):
-                    told.append((event.seq, wire))
-        return [wire for _, wire in told]
+    def history(self, events: Sequence[Event]) -> list[WireEvent]:
+        """Return a whole log as clients see it."""
+        return whole(self, events)
 
-    def going_back_before(self, event_id: str | None) -> None:
-        """Note which event a client wants to be away, while that is being done."""
-        self._mapper.away = event_id
-
-    def chain_behind(self, event_id: str | None) -> None:
-        """Go on behind another event than the last: the session went back."""
-        self._mapper.last_id = event_id
+    @contextmanager
+    def going_back(self, event_id: str, last_id: str | None) -> Generator[None]:
+        """Know, while it is being done in the body, which event a client wants to be away, and what is last then."""
+        self._mapper.away = (event_id, last_id)
+        try:
+            yield
+        finally:
+            self._mapper.away = None
 
     def taken_up(self, continue_pending_work: bool, *, was_active: bool) -> None:
         """Log that a client has taken the session up, which was in memory; and whether others had it then."""
