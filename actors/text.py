@@ -1,5 +1,7 @@
 """Text that every later door can encode."""
 
+from datetime import UTC, datetime
+
 REPLACEMENT = "\ufffd"
 
 
@@ -16,6 +18,12 @@ def encodable(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+def current_datetime(moment: float) -> str:
+    """Return what tells a model the time, in seconds since the epoch, before a prompt."""
+    said = datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")
+    return f"<current_datetime>{said}</current_datetime>\n\n"
 
 
 MOST_CAUSES = 5

@@ -24,7 +24,7 @@ from exeunt.actors.hooks import NO_HOOKS, Hooks
 from exeunt.actors.models import ModelError, ModelResponse, Usage
 from exeunt.actors.outcomes import TurnEndReason
 from exeunt.actors.state.session_state import Pending
-from exeunt.actors.text import encodable
+from exeunt.actors.text import current_datetime, encodable
 from exeunt.actors.turn import batches, endings, host_calls
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Turn, Waiter
@@ -149,6 +149,7 @@ def _prepare(actor: SessionActor, turn: Turn) -> None:
     """Bring the turn's first message through the hooks and into the context."""
     prompt = turn.seed if turn.pending is None else turn.pending.prompt
     assert prompt is not None
+    preface = current_datetime(actor.host.clock.wall()) if actor.options.current_datetime else ""
     hooks = actor.options.hooks
     if hooks is not NO_HOOKS:
         # A seed is all that its first request holds, so the greeting waits for a message.
@@ -158,9 +159,12 @@ def _prepare(actor: SessionActor, turn: Turn) -> None:
         if greets or ended is not None or _sees_prompts(hooks):
             greets_as = ("resume" if actor.resumed else "new") if greets else None
             actor.greeted = actor.greeted or greets
-            _run_hooks(actor, turn, PromptHooks(turn, [prompt], greets_as, ended))
+            _run_hooks(actor, turn, PromptHooks(turn, [prompt], greets_as, ended, preface))
             return
-    _enter_first(actor, turn, prompt, None)
+    if preface:
+        _enter_first(actor, turn, preface + prompt, prompt)
+    else:
+        _enter_first(actor, turn, prompt, None)
     start_step(actor, turn)
 
 

@@ -239,6 +239,14 @@ def serve(
             "--wait-for-clients", metavar="", help="Calls of a client that has left wait for its return."
         ),
     ] = False,
+    current_datetime: Annotated[
+        bool,
+        typer.Option(
+            "--current-datetime",
+            metavar="",
+            help=f"Tell the models date and time. {_default('EXEUNT_CURRENT_DATETIME')}",
+        ),
+    ] = False,
     log_level: Annotated[str, typer.Option(metavar="LEVEL", help="error, warning, info, debug.")] = "info",
 ) -> None:
     """Serve sessions to clients: the official Copilot SDKs, unchanged.
@@ -251,7 +259,7 @@ def serve(
 
     from exeunt.actors.errors import InvalidConfiguration
     from exeunt.cli.serve import provider as providers
-    from exeunt.cli.serve import serving
+    from exeunt.cli.serve import serving, switches
     from exeunt.wire.options import WireOptions
 
     serving.log_to_stderr(log_level)
@@ -267,7 +275,10 @@ def serve(
                 api_key_env=api_key_env,
             ),
             options=WireOptions(
-                wait_for_clients=wait_for_clients, context_tokens=providers.context_tokens(os.environ)
+                wait_for_clients=wait_for_clients,
+                context_tokens=providers.context_tokens(os.environ),
+                current_datetime=current_datetime
+                or switches.switched_on(os.environ, "EXEUNT_CURRENT_DATETIME"),
             ),
             tokens=providers.tokens(os.environ, token_env or (), file.tokens),
             journal=journal,

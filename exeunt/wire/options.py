@@ -41,6 +41,8 @@ class WireOptions:
     """Tokens that a model takes in, where a client does not say: what most models of 2026 take at least."""
     system_message: str = ""
     """What stands before the system message of each session, unless its client replaces that."""
+    current_datetime: bool = False
+    """Whether the message that begins a turn is preceded by the date and the time, as `create_session` has it."""
     shutdown_ends_server: bool = False
     """Whether `runtime.shutdown` of a client ends the server: for one that serves its standard input alone."""
 

@@ -1,10 +1,13 @@
 """What the options and variables of the servers come to."""
 
 import logging
+from pathlib import Path
 
 import pytest
 
+from exeunt import InvalidConfiguration
 from exeunt.cli.serve import serving
+from exeunt.cli.serve.switches import folders, switched_on
 
 
 @pytest.mark.parametrize(
@@ -21,3 +24,29 @@ def test_a_log_level_lets_through_what_it_says(
     assert [each for each in named if root.isEnabledFor(each)] == [
         each for each in named if lowest is not None and each >= lowest
     ]
+
+
+@pytest.mark.parametrize(
+    ("value", "on"), [("1", True), (" Yes ", True), ("on", True), ("", False), ("0", False), ("FALSE", False)]
+)
+def test_a_variable_turns_something_on_or_off(value: str, on: bool) -> None:
+    assert switched_on({"NAME": value}, "NAME") is on
+    assert switched_on({}, "NAME") is False
+
+
+def test_a_variable_that_says_neither_is_named() -> None:
+    with pytest.raises(InvalidConfiguration, match="it is 'perhaps'"):
+        switched_on({"NAME": "perhaps"}, "NAME")
+
+
+def test_folders_come_from_options_or_from_a_variable(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    one.mkdir()
+    two.symlink_to(one)
+    named = {"NAME": f"{one}:{two}"}
+    assert folders(named, "NAME", ()) == (one, one)
+    assert folders(named, "NAME", [tmp_path]) == (tmp_path,)
+    assert folders({}, "NAME", ()) is None
+    assert folders({"NAME": ""}, "NAME", ()) == ()
+    with pytest.raises(InvalidConfiguration, match="three' is no folder"):
+        folders({}, "NAME", [tmp_path / "three"])

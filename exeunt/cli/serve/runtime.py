@@ -19,7 +19,8 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         description="Serve sessions to the client that started this process. "
         "Models come from each session's provider, or from EXEUNT_PROVIDER_BASE_URL, _TYPE, _API_KEY and _MODEL; "
-        "what stands before each session's system message comes from EXEUNT_SYSTEM_MESSAGE.",
+        "what stands before each session's system message comes from EXEUNT_SYSTEM_MESSAGE; EXEUNT_CURRENT_DATETIME=1 "
+        "tells the models date and time.",
     )
     parser.add_argument("--version", action="version", version=f"exeunt {version('exeunt')}")
     way = parser.add_mutually_exclusive_group()
@@ -45,7 +46,7 @@ def main() -> NoReturn:
     import trio
 
     from exeunt.actors.errors import ExeuntError
-    from exeunt.cli.serve import provider, serving
+    from exeunt.cli.serve import provider, serving, switches
     from exeunt.groups import lone
     from exeunt.wire.options import WireOptions
 
@@ -58,6 +59,7 @@ def main() -> NoReturn:
                 wait_for_clients=True,
                 system_message=os.environ.get("EXEUNT_SYSTEM_MESSAGE", ""),
                 context_tokens=provider.context_tokens(os.environ),
+                current_datetime=switches.switched_on(os.environ, "EXEUNT_CURRENT_DATETIME"),
             ),
             tokens=provider.tokens(os.environ, (), {}),
             journal=arguments.journal or os.environ.get("EXEUNT_JOURNAL"),

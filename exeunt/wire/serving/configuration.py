@@ -34,6 +34,7 @@ class Handlers:
     """The tool with which a model asks the user of a client that shows questions."""
     hooks: Hooks
     base_message: str
+    current_datetime: bool
 
 
 def check(config: SessionConfig) -> None:
@@ -78,6 +79,7 @@ def options_for(served: "Served", handlers: Handlers) -> tuple[str, SessionOptio
         hooks=handlers.hooks if hooked else None,
         tenant=served.tenant,
         streaming=bool(config.streaming),
+        current_datetime=handlers.current_datetime,
     )
     return name, options
 

@@ -57,6 +57,7 @@ class Hub:
             ask_user=ask_user_tool(),
             hooks=hooks_of(self),
             base_message=options.system_message,
+            current_datetime=options.current_datetime,
         )
         host.observe(self._observe)
 
