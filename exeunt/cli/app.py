@@ -239,6 +239,14 @@ def serve(
             "--wait-for-clients", metavar="", help="Calls of a client that has left wait for its return."
         ),
     ] = False,
+    instruction_root: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DIR",
+            help="Clients may name folders in this one, whose files with instructions are read for them. May be "
+            f"given several times. {_default('EXEUNT_INSTRUCTION_ROOTS, or none')}",
+        ),
+    ] = None,
     current_datetime: Annotated[
         bool,
         typer.Option(
@@ -277,6 +285,10 @@ def serve(
             options=WireOptions(
                 wait_for_clients=wait_for_clients,
                 context_tokens=providers.context_tokens(os.environ),
+                instruction_roots=switches.folders(
+                    os.environ, "EXEUNT_INSTRUCTION_ROOTS", instruction_root or ()
+                )
+                or (),
                 current_datetime=current_datetime
                 or switches.switched_on(os.environ, "EXEUNT_CURRENT_DATETIME"),
             ),

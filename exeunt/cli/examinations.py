@@ -63,6 +63,7 @@ def extras() -> list[Finding]:
     return [
         _extra("openai", "your own AsyncOpenAI object as a model", 'pip install "exeunt[openai]"'),
         _extra("jsonschema-rs", "exeunt serve", 'pip install "exeunt[wire]"'),
+        _extra("pyyaml", "exeunt serve", 'pip install "exeunt[wire]"'),
         _extra("psycopg", "a journal on PostgreSQL", 'pip install "exeunt[postgres]"'),
         _extra("pydantic", "pydantic models as arguments of tools", "pip install pydantic"),
         _extra("xllamacpp", "exeunt chat --gguf PATH", 'pip install "exeunt[local]"'),

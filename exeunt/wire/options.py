@@ -3,6 +3,7 @@
 import hashlib
 import hmac
 from collections.abc import Mapping
+from pathlib import Path
 
 import attrs
 
@@ -41,6 +42,9 @@ class WireOptions:
     """Tokens that a model takes in, where a client does not say: what most models of 2026 take at least."""
     system_message: str = ""
     """What stands before the system message of each session, unless its client replaces that."""
+    instruction_roots: tuple[Path, ...] = ()
+    """Folders in which clients may name some whose files with instructions the server reads for them
+    (`instructionDirectories`). Without any, a client that names one is refused: nobody reads the server's disk."""
     current_datetime: bool = False
     """Whether the message that begins a turn is preceded by the date and the time, as `create_session` has it."""
     shutdown_ends_server: bool = False

@@ -63,7 +63,7 @@ class WireServer:
         default: DefaultProvider | None = None,
         ignores_tokens: bool = False,
     ) -> None:
-        if importlib.util.find_spec("jsonschema_rs") is None:
+        if any(importlib.util.find_spec(name) is None for name in ("jsonschema_rs", "yaml")):
             raise InvalidConfiguration('a server for clients needs an extra: pip install "exeunt[wire]"')
         self.options = options or WireOptions()
         self.tokens = tokens or Tokens({})

@@ -127,7 +127,7 @@ METHODS: Mapping[str, Method] = {
     "session.metadata.recomputeContextTokens": Method(metadata.recompute_tokens, se.OneSession),
     "session.metadata.setWorkingDirectory": Method(metadata.set_working_directory, st.SetWorkingDirectory),
     "session.metadata.recordContextChange": Method(metadata.record_context, st.RecordContext),
-    "session.instructions.getSources": Method(metadata.no_sources, se.OneSession),
+    "session.instructions.getSources": Method(metadata.instruction_sources, se.OneSession),
     "session.usage.getMetrics": Method(metadata.usage, se.OneSession),
     # All sessions
     "sessions.list": Method(sessions.list_all, se.ListSessions),

@@ -6,6 +6,7 @@ import os
 import sys
 from functools import partial
 from importlib.metadata import version
+from pathlib import Path
 from typing import NoReturn
 
 from exeunt.tuning import GC_THRESHOLDS
@@ -20,7 +21,8 @@ def _parser() -> argparse.ArgumentParser:
         description="Serve sessions to the client that started this process. "
         "Models come from each session's provider, or from EXEUNT_PROVIDER_BASE_URL, _TYPE, _API_KEY and _MODEL; "
         "what stands before each session's system message comes from EXEUNT_SYSTEM_MESSAGE; EXEUNT_CURRENT_DATETIME=1 "
-        "tells the models date and time.",
+        "tells the models date and time; EXEUNT_INSTRUCTION_ROOTS names folders in which clients may name some with "
+        "instructions (with --stdio: any).",
     )
     parser.add_argument("--version", action="version", version=f"exeunt {version('exeunt')}")
     way = parser.add_mutually_exclusive_group()
@@ -59,6 +61,7 @@ def main() -> NoReturn:
                 wait_for_clients=True,
                 system_message=os.environ.get("EXEUNT_SYSTEM_MESSAGE", ""),
                 context_tokens=provider.context_tokens(os.environ),
+                instruction_roots=_roots(arguments.stdio),
                 current_datetime=switches.switched_on(os.environ, "EXEUNT_CURRENT_DATETIME"),
             ),
             tokens=provider.tokens(os.environ, (), {}),
@@ -81,6 +84,19 @@ def main() -> NoReturn:
     except* ExeuntError as group:
         sys.exit(f"exeunt-runtime: {lone(group)}")
     sys.exit(status)
+
+
+def _roots(stdio: bool) -> tuple[Path, ...]:
+    """Return the folders in which clients may name some with instructions.
+
+    On the standard streams the client has started this process as itself, and may read what this process may.
+    """
+    from exeunt.cli.serve.switches import folders
+
+    named = folders(os.environ, "EXEUNT_INSTRUCTION_ROOTS", ())
+    if named is not None:
+        return named
+    return (Path(Path.cwd().anchor),) if stdio else ()
 
 
 def _say(port: int | None) -> None:

@@ -62,6 +62,8 @@ class UpdateOptions:
     workingDirectory: str | None = None
     clientName: str | None = None
     streaming: bool | None = None
+    skipCustomInstructions: bool | None = None
+    organizationCustomInstructions: str | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -159,12 +159,19 @@ async def update_options(connection: Connection, params: se.UpdateOptions) -> di
         client.config = attrs.evolve(
             client.config, **{key: value for key, value in changes.items() if key in own}
         )
+    read_before = served.instructions
     try:
+        if read_before is None and params.skipCustomInstructions is False:
+            again = attrs.evolve(served.config, skipCustomInstructions=False)
+            served.instructions = await opening.read_instructions(connection.hub, again)
         await _change(connection, served, **changes)
     except BaseException:
+        served.instructions = read_before
         if client is not None and before is not None:
             client.config = before
         raise
+    if served.instructions is not read_before:
+        served.tell_problems()
     return {"success": True}
 
 

@@ -18,6 +18,7 @@ from exeunt.actors.tools import ToolInvocation, ask_user_tool
 from exeunt.actors.user_input import UserInputRequest
 from exeunt.host import SessionHost
 from exeunt.wire.events.clock import iso
+from exeunt.wire.instructions import Reader
 from exeunt.wire.messages.sessions import ProviderConfig
 from exeunt.wire.options import WireOptions
 from exeunt.wire.rpc import no_session
@@ -50,6 +51,7 @@ class Hub:
         self.histories = trio.CapacityLimiter(HISTORIES_AT_ONCE)
         """For who reads a whole log: it is long, and long in many answers at once is too much."""
         self.readings = Readings()
+        self.instructions = Reader(options.instruction_roots)
         self.handlers = Handlers(
             models=Models(default),
             on_permission_request=self._ask_permission,

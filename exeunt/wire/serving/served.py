@@ -23,6 +23,7 @@ from exeunt.actors.session import Session
 from exeunt.wire.events.clock import iso
 from exeunt.wire.events.mapper import EventMapper, Usage, WireEvent
 from exeunt.wire.events.mapping import OUTSIDE
+from exeunt.wire.instructions import Instructions
 from exeunt.wire.messages.sessions import ProviderConfig, SessionConfig
 from exeunt.wire.rpc import encode, no_session, notification
 from exeunt.wire.serving import configuration
@@ -80,6 +81,7 @@ class Served:
         "first_model",
         "headers",
         "hub",
+        "instructions",
         "ready",
         "session",
         "tenant",
@@ -102,6 +104,8 @@ class Served:
         """Whether its clients have said that every call is approved."""
         self.first_model = ""
         """The name of the model that it was made with, where it was made here."""
+        self.instructions: Instructions | None = None
+        """What was read from the folders that its clients name."""
         self.headers: RequestHeaders | None = None
         """The headers that its messages came with, once any did."""
         self.compaction: Compaction | None = None
@@ -206,6 +210,13 @@ class Served:
     def options(self) -> tuple[str, SessionOptions]:
         """Return the name of the model, and the options that follow from what the clients want."""
         return configuration.options_for(self, self.hub.handlers)
+
+    def instructions_told(self) -> str:
+        """Return what the model is told of instructions: the organization's, then those of files."""
+        told = [self.config.organizationCustomInstructions or ""]
+        if self.instructions is not None and not self.config.skipCustomInstructions:
+            told.append(self.instructions.text)
+        return "\n\n".join(text for text in told if text)
 
     def commands(self) -> list[dict[str, str]]:
         """Return the slash commands of its clients; of two with one name, that of the client that came last."""
@@ -386,6 +397,11 @@ class Served:
             self.lifecycle("session.updated")
         else:
             self.hub.unload(self)
+
+    def tell_problems(self) -> None:
+        """Tell the clients which instructions the model does not have."""
+        for problem in () if self.instructions is None else self.instructions.problems:
+            self.notify("session.warning", {"warningType": "instructions", "message": problem})
 
     # --- What clients can do -----------------------------------------------------------------------------------
 
