@@ -25,7 +25,7 @@ from exeunt.actors.models import ModelError, ModelResponse, Usage
 from exeunt.actors.outcomes import TurnEndReason
 from exeunt.actors.state.session_state import Pending
 from exeunt.actors.text import current_datetime, encodable
-from exeunt.actors.turn import batches, endings, host_calls
+from exeunt.actors.turn import batches, endings
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Turn, Waiter
 
@@ -63,9 +63,9 @@ def begin_next(actor: SessionActor, delivery: str = "queued") -> None:
     """Begin what comes next: a call of the host or a turn, whichever came first; else the session is idle."""
     if not actor.free:
         return
-    queue = actor.state.queue
-    if actor.host_calls and (not queue or actor.host_calls[0].order < queue[0].order):
-        host_calls.begin(actor, actor.host_calls.popleft())
+    queue, calls = actor.state.queue, actor.host_calls
+    if calls and (calls[0].is_begun or not queue or calls[0].order < queue[0].order):
+        calls[0].begin(actor)
     elif queue:
         turn = Turn(actor, actor.new_id(), actor.host.clock.now())
         turn.pending = queue[0]
@@ -78,7 +78,8 @@ def begin_next(actor: SessionActor, delivery: str = "queued") -> None:
 
 def go_on_with_queue(actor: SessionActor) -> None:
     """Begin what has waited for somebody to go on with it."""
-    actor.active = True
+    # For calls and errands of the host alone no idle is owed.
+    actor.active = actor.active or actor.state.waiting > 0
     begin_next(actor)
 
 

@@ -13,6 +13,7 @@ from exeunt.wire.messages import ui
 from exeunt.wire.method import Method
 from exeunt.wire.methods import (
     answers,
+    commands,
     history,
     inference,
     library,
@@ -115,7 +116,8 @@ METHODS: Mapping[str, Method] = {
     "session.commands.list": Method(user.list_commands, se.OneSession),
     "session.commands.execute": Method(user.execute, ui.ExecuteCommand),
     "session.commands.invoke": Method(user.invoke, ui.InvokeCommand),
-    "session.commands.respondToQueuedCommand": Method(user.queued_command_done, ui.QueuedCommandAnswer),
+    "session.commands.enqueue": Method(commands.enqueue, ui.EnqueueCommand),
+    "session.commands.respondToQueuedCommand": Method(commands.queued_done, ui.QueuedCommandAnswer),
     "session.commands.handlePendingCommand": Method(user.command_done, ui.CommandAnswer),
     # What is known of a session
     "session.metadata.snapshot": Method(metadata.snapshot, se.OneSession),

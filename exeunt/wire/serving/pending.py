@@ -7,15 +7,23 @@ import outcome
 from exeunt.actors.turn.live import Waiter
 from exeunt.wire.serving.client import Client
 
+ELICITATION = "elicitation"
+COMMAND = "command"
+QUEUED_COMMAND = "queued command"
+TOOL_CALL = "tool call"
+
 
 class Pending:
     """One request that went to a client as an event, until it is answered."""
 
-    __slots__ = ("bystanders", "client", "request_id", "tool_call_id", "waiter")
+    __slots__ = ("about", "bystanders", "client", "request_id", "tool_call_id", "waiter")
 
-    def __init__(self, request_id: str, tool_call_id: str, client: Client | None) -> None:
+    def __init__(
+        self, request_id: str, tool_call_id: str, client: Client | None, about: str = TOOL_CALL
+    ) -> None:
         self.request_id = request_id
         self.tool_call_id = tool_call_id
+        self.about = about
         self.client = client
         """Who must answer; `None`: whoever is attached."""
         self.bystanders: tuple[Client, ...] = ()

@@ -167,6 +167,11 @@ class Served:
         return any(client.config.requestElicitation for client in self.clients.values())
 
     @property
+    def delegates_commands(self) -> bool:
+        """Whether any client has asked to be told of queued commands, and so runs them."""
+        return any(client.wants("command.queued") for client in self.clients.values())
+
+    @property
     def model(self) -> str:
         """The name of the session's model."""
         return self._mapper.model
