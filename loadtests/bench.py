@@ -25,6 +25,7 @@ BENCHMARKS = {
     "journal": "durable appends per second, in SQLite and PostgreSQL",
     "metrics": "what counting costs",
     "wire": "the official JavaScript client against us and against its own runtime",
+    "wire_profile": "where the time goes of a server of the official client",
     "embed": "a message in programs on asyncio and of threads, against a trio program",
     "model_http": "CPU of a model call over HTTP, against the official package",
 }

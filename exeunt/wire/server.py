@@ -1,7 +1,7 @@
 """The server: listens, and keeps its connections as supervised children."""
 
 import errno
-import importlib.util
+import importlib
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -63,9 +63,16 @@ class WireServer:
         default: DefaultProvider | None = None,
         ignores_tokens: bool = False,
     ) -> None:
-        if any(importlib.util.find_spec(name) is None for name in ("jsonschema_rs", "yaml")):
-            raise InvalidConfiguration('a server for clients needs an extra: pip install "exeunt[wire]"')
         self.options = options or WireOptions()
+        try:
+            # Not with the first session's tools: whoever comes first need not wait while 5 MB are loaded.
+            importlib.import_module("jsonschema_rs")
+            if self.options.instruction_roots:
+                importlib.import_module("yaml")
+        except ImportError as error:
+            raise InvalidConfiguration(
+                'a server for clients needs an extra: pip install "exeunt[wire]"'
+            ) from error
         self.tokens = tokens or Tokens({})
         self.hub = Hub(host, self.options, default or DefaultProvider())
         self.methods = METHODS

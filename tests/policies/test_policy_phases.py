@@ -272,7 +272,7 @@ async def test_the_new_preamble_stands_before_the_seed_in_the_log(autojump_clock
         assert len(await logged(session, "system.message")) == 2
 
 
-async def test_who_goes_back_behind_a_phase_is_in_the_phase_of_then(autojump_clock: MockClock) -> None:
+async def test_who_goes_back_behind_a_phase_is_in_the_phase_of_then() -> None:
     model = ScriptedModel(
         [
             call("look"),
