@@ -285,10 +285,7 @@ def serve(
             options=WireOptions(
                 wait_for_clients=wait_for_clients,
                 context_tokens=providers.context_tokens(os.environ),
-                instruction_roots=switches.folders(
-                    os.environ, "EXEUNT_INSTRUCTION_ROOTS", instruction_root or ()
-                )
-                or (),
+                instruction_roots=switches.instruction_roots(os.environ, instruction_root or ()),
                 current_datetime=current_datetime
                 or switches.switched_on(os.environ, "EXEUNT_CURRENT_DATETIME"),
             ),

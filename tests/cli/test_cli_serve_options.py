@@ -1,13 +1,14 @@
 """What the options and variables of the servers come to."""
 
 import logging
+import os
 from pathlib import Path
 
 import pytest
 
 from exeunt import InvalidConfiguration
 from exeunt.cli.serve import serving
-from exeunt.cli.serve.switches import folders, switched_on
+from exeunt.cli.serve.switches import ROOTS, instruction_roots, switched_on
 
 
 @pytest.mark.parametrize(
@@ -39,14 +40,16 @@ def test_a_variable_that_says_neither_is_named() -> None:
         switched_on({"NAME": "perhaps"}, "NAME")
 
 
-def test_folders_come_from_options_or_from_a_variable(tmp_path: Path) -> None:
+def test_the_folders_of_instructions_come_from_options_or_from_a_variable(tmp_path: Path) -> None:
     one, two = tmp_path / "one", tmp_path / "two"
     one.mkdir()
     two.symlink_to(one)
-    named = {"NAME": f"{one}:{two}"}
-    assert folders(named, "NAME", ()) == (one, one)
-    assert folders(named, "NAME", [tmp_path]) == (tmp_path,)
-    assert folders({}, "NAME", ()) is None
-    assert folders({"NAME": ""}, "NAME", ()) == ()
+    named = {ROOTS: f"{one}{os.pathsep}{two}"}
+    for anywhere in (True, False):
+        assert instruction_roots(named, anywhere=anywhere) == (one, one)
+        assert instruction_roots(named, [tmp_path], anywhere=anywhere) == (tmp_path,)
+        assert instruction_roots({ROOTS: ""}, anywhere=anywhere) == ()
+    assert instruction_roots({}) == ()
+    assert instruction_roots({}, anywhere=True) == (Path("/"),)
     with pytest.raises(InvalidConfiguration, match="three' is no folder"):
-        folders({}, "NAME", [tmp_path / "three"])
+        instruction_roots({}, [tmp_path / "three"])

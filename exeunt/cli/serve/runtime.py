@@ -6,7 +6,6 @@ import os
 import sys
 from functools import partial
 from importlib.metadata import version
-from pathlib import Path
 from typing import NoReturn
 
 from exeunt.tuning import GC_THRESHOLDS
@@ -61,7 +60,7 @@ def main() -> NoReturn:
                 wait_for_clients=True,
                 system_message=os.environ.get("EXEUNT_SYSTEM_MESSAGE", ""),
                 context_tokens=provider.context_tokens(os.environ),
-                instruction_roots=_roots(arguments.stdio),
+                instruction_roots=switches.instruction_roots(os.environ, anywhere=arguments.stdio),
                 current_datetime=switches.switched_on(os.environ, "EXEUNT_CURRENT_DATETIME"),
             ),
             tokens=provider.tokens(os.environ, (), {}),
@@ -84,19 +83,6 @@ def main() -> NoReturn:
     except* ExeuntError as group:
         sys.exit(f"exeunt-runtime: {lone(group)}")
     sys.exit(status)
-
-
-def _roots(stdio: bool) -> tuple[Path, ...]:
-    """Return the folders in which clients may name some with instructions.
-
-    On the standard streams the client has started this process as itself, and may read what this process may.
-    """
-    from exeunt.cli.serve.switches import folders
-
-    named = folders(os.environ, "EXEUNT_INSTRUCTION_ROOTS", ())
-    if named is not None:
-        return named
-    return (Path(Path.cwd().anchor),) if stdio else ()
 
 
 def _say(port: int | None) -> None:

@@ -20,14 +20,21 @@ def switched_on(environ: Mapping[str, str], variable: str) -> bool:
     raise InvalidConfiguration(f"{variable} turns something on (1) or off (0); it is {value!r:.40}")
 
 
-def folders(environ: Mapping[str, str], variable: str, given: Sequence[Path]) -> tuple[Path, ...] | None:
-    """Return folders: those of the options, or those of a variable, or `None` where neither says anything.
+ROOTS = "EXEUNT_INSTRUCTION_ROOTS"
+"""Folders in which clients may name some with instructions, as PATH names folders; empty: none."""
 
-    A variable names them as PATH does, and none when it is empty. Raises `InvalidConfiguration` for what is no folder.
+
+def instruction_roots(
+    environ: Mapping[str, str], given: Sequence[Path] = (), *, anywhere: bool = False
+) -> tuple[Path, ...]:
+    """Return the folders of the options, or else those of the variable `ROOTS`; without either, none.
+
+    With *anywhere* it is the whole disk, where the variable does not say otherwise: for a server that its client has
+    started as itself, and that may read what the client may. Raises `InvalidConfiguration` for what is no folder.
     """
-    named = environ.get(variable)
+    named = environ.get(ROOTS)
     if not given and named is None:
-        return None
+        return (Path(Path.cwd().anchor),) if anywhere else ()
     found = given or [Path(each) for each in (named or "").split(os.pathsep) if each]
     for folder in found:
         if not folder.is_dir():
