@@ -8,6 +8,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from exeunt.testing import ScriptedModel, after
 from exeunt.wire.methods import ui
+from exeunt.wire.options import WireOptions
 from exeunt.wire.serving.asking import ANSWER_WAIT
 from tests.wire.wire_client import WireClient, WireFailure, open_wire
 
@@ -218,7 +219,8 @@ async def test_a_conversation_is_compacted_by_a_queued_command_before_what_waits
     autojump_clock: MockClock,
 ) -> None:
     model = ScriptedModel([after(5, "1"), "a summary", "2"])
-    async with open_wire(model) as wire:
+    # The user's own words have no time in front of them.
+    async with open_wire(model, options=WireOptions(current_datetime=True)) as wire:
         client = await wire.connect()
         await client.create()
         await client.say("first")
@@ -227,8 +229,9 @@ async def test_a_conversation_is_compacted_by_a_queued_command_before_what_waits
         await client.event("session.idle")
         assert client.events("session.compaction_complete")[0]["data"]["success"] is True
     before, last = (message.content for message in model.requests[-1].messages)
+    assert "<user_message>\nfirst\n</user_message>" in before
     assert "<summary>\na summary\n</summary>" in before
-    assert last == "second"
+    assert last.endswith("</current_datetime>\n\nsecond")
 
 
 async def test_an_abort_ends_a_command_and_drops_those_that_wait(autojump_clock: MockClock) -> None:

@@ -14,7 +14,7 @@ import trio
 from exeunt.actors.errors import ExeuntError, SessionBusy
 from exeunt.actors.events import Event, SessionCompacted, SessionFailed, SessionIdle, SessionShutdown
 from exeunt.actors.models import Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse
-from exeunt.actors.text import encodable
+from exeunt.actors.text import encodable, without_datetime
 from exeunt.policies.summaries import Said
 from exeunt.wire.serving.sizes import estimate
 
@@ -193,7 +193,7 @@ def composed(messages: Sequence[Message], summary: str) -> str:
 
     In the words that recorded conversations hold.
     """
-    told = [message.content for message in messages if message.role == "user"]
+    told = [without_datetime(message.content) for message in messages if message.role == "user"]
     quoted = "\n".join(f"<user_message>\n{text}\n</user_message>" for text in told)
     return (
         "Some of the conversation history has been summarized to free up context.\n\n"
