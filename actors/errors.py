@@ -34,6 +34,10 @@ class InvalidToolDefinition(InvalidConfiguration):
     """A tool cannot be made of this function: its name or its annotations do not allow it."""
 
 
+class InstructionsRefused(InvalidConfiguration):
+    """A client names folders with instructions that its server does not read for clients, or that are no paths."""
+
+
 class EndpointUnavailable(ExeuntError, OSError):
     """A server of the host cannot listen where it was told to. `__cause__` is the system's reason."""
 

@@ -132,6 +132,8 @@ class SessionOptions:
     hooks: Hooks = attrs.field(default=NO_HOOKS, validator=_needs("Hooks", _of(Hooks)))
     tenant: str = attrs.field(default="", validator=_needs("a text", _of(str)))
     streaming: bool = attrs.field(default=False, validator=_needs("True or False", _of(bool)))
+    current_datetime: bool = attrs.field(default=False, validator=_needs("True or False", _of(bool)))
+    """Whether the message that begins a turn is preceded by the date and the time at which the turn began."""
     limits: Limits = attrs.field(factory=Limits, validator=_needs("Limits", _of(Limits)))
     waits: Waits = attrs.field(factory=Waits, validator=_needs("Waits", _of(Waits)))
     retries: RetryPolicy = attrs.field(

@@ -1,5 +1,8 @@
 """Text that every later door can encode."""
 
+import re
+from datetime import UTC, datetime
+
 REPLACEMENT = "\ufffd"
 
 
@@ -16,6 +19,21 @@ def encodable(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+def current_datetime(moment: float) -> str:
+    """Return what tells a model the time, in seconds since the epoch, before a prompt."""
+    said = datetime.fromtimestamp(moment, UTC).isoformat(timespec="seconds")
+    return f"<current_datetime>{said}</current_datetime>\n\n"
+
+
+_TOLD = re.compile(r"<current_datetime>[^<]*</current_datetime>\n\n")
+
+
+def without_datetime(content: str) -> str:
+    """Return what a model was told without the time in front of it."""
+    told = _TOLD.match(content)
+    return content if told is None else content[told.end() :]
 
 
 MOST_CAUSES = 5

@@ -48,6 +48,7 @@ class SessionKeywords(TypedDict, total=False):
     hooks: Hooks | Mapping[str, Hook] | None
     tenant: str
     streaming: bool
+    current_datetime: bool
     limits: Limits | Mapping[str, Any] | None
     waits: Waits | Mapping[str, Any] | None
     retries: RetryPolicy | Mapping[str, Any] | None
@@ -91,6 +92,7 @@ def build_options(
     hooks: Hooks | Mapping[str, Hook] | None = None,
     tenant: str = "",
     streaming: bool = False,
+    current_datetime: bool = False,
     limits: Limits | Mapping[str, Any] | None = None,
     waits: Waits | Mapping[str, Any] | None = None,
     retries: RetryPolicy | Mapping[str, Any] | None = None,
@@ -134,6 +136,7 @@ def build_options(
         hooks=_hooks(hooks, {name: hook for name, hook in named.items() if hook is not None}),
         tenant=tenant,
         streaming=streaming,
+        current_datetime=current_datetime,
         limits=structured("limits", limits, Limits, DEFAULT_LIMITS),
         waits=structured("waits", waits, Waits, DEFAULT_WAITS),
         retries=structured("retries", retries, RetryPolicy, DEFAULT_RETRIES),

@@ -50,6 +50,7 @@ class SessionHost(HostCore):
         * `hooks`, or `on_session_start`, `on_user_prompt_submitted`, `on_user_prompt_transformed`, `on_pre_tool_use`,
           `on_post_tool_use`, `on_post_tool_use_failure`, `on_agent_stop`, `on_session_end`, `on_error_occurred`.
         * `tenant`: whose share of the host it uses. `streaming`: whether answers are asked for in pieces.
+        * `current_datetime`: whether the message that begins a turn is preceded by the date and the time.
         * `limits={"steps": 200, "failed_batches": 10, "tokens": None}`: the budget of one turn.
         * `waits`, `retries`: time-outs and the retry policy (`exeunt.Waits`, `exeunt.RetryPolicy`).
         * `media_limits={"item": ..., "message": ..., "session": ...}`: bytes of attachments (`exeunt.MediaLimits`).

@@ -52,7 +52,14 @@ class Preparation:
 class PromptHooks(Activity):
     """Runs prompts through the hooks."""
 
-    def __init__(self, turn: Turn, prompts: Sequence[str], greets_as: str | None, ended: str | None) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        prompts: Sequence[str],
+        greets_as: str | None,
+        ended: str | None,
+        preface: str = "",
+    ) -> None:
         super().__init__(turn.actor)
         self.turn = turn
         self.prompts = prompts
@@ -60,6 +67,8 @@ class PromptHooks(Activity):
         """`new` or `resume` when the hook of the session's start is due."""
         self.ended = ended
         """Why the turn before ended, when its hook is due."""
+        self.preface = preface
+        """What the model reads before each prompt, and the hook of the transformed one sees."""
 
     async def run(self) -> Preparation:
         """Run the hooks one after the other; one that fails leaves its prompt as it is."""
@@ -93,16 +102,17 @@ class PromptHooks(Activity):
 
     async def _prepare(self, prompt: str) -> PreparedPrompt:
         hooks = self.actor.options.hooks
-        content = prompt
+        reminder = ""
         if hooks.on_user_prompt_submitted is not None:
             hook_input = UserPromptSubmittedInput(**common_fields(self), prompt=prompt)
             hook = hooks.on_user_prompt_submitted
             output = (await call_hook(self, hook, USER_PROMPT_SUBMITTED, hook_input)).output
             if output.decision == "block":
                 return PreparedPrompt(prompt, blocked=output.reason or "no reason provided")
-            prompt = content = encodable(output.modified_prompt or prompt)
+            prompt = encodable(output.modified_prompt or prompt)
             if output.additional_context:
-                content = f"{content}\n\n<system_reminder>\n{output.additional_context}\n</system_reminder>"
+                reminder = f"\n\n<system_reminder>\n{output.additional_context}\n</system_reminder>"
+        content = f"{self.preface}{prompt}{reminder}"
         if hooks.on_user_prompt_transformed is not None:
             shown = UserPromptTransformedInput(
                 **common_fields(self), prompt=prompt, transformed_prompt=content

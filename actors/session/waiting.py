@@ -102,6 +102,8 @@ def phase(actor: SessionActor) -> str:
         return actor.turn.phase
     if actor.host_batch is not None:
         return "host_call"
+    if actor.host_calls and actor.host_calls[0].is_begun:
+        return "errand"
     return "idle" if actor.aftermath is None else "session_end_hook"
 
 

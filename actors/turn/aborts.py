@@ -6,7 +6,7 @@ from exeunt.actors.errors import SessionClosed, TurnAborted
 from exeunt.actors.events import Abort, SessionIdle, SessionShutdown
 from exeunt.actors.outcomes import TurnEndReason
 from exeunt.actors.session.replies import AbortReceipt
-from exeunt.actors.turn import batches, clears, endings, host_calls, suspension, turns
+from exeunt.actors.turn import batches, clears, endings, errands, host_calls, suspension, turns
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Turn, Waiter
 
@@ -30,6 +30,7 @@ def abort(actor: SessionActor, keep_queue: bool, reason: str, waiter: Waiter | N
     if actor.aftermath is not None:
         actor.aftermath.aborted = True
     affected = _waiting(actor, turn)
+    errand_ended = errands.give_up(actor)
     if not keep_queue:
         error = TurnAborted("the message was dropped by an abort", session_id=actor.id)
         for message_id in affected:
@@ -44,6 +45,8 @@ def abort(actor: SessionActor, keep_queue: bool, reason: str, waiter: Waiter | N
     if affected and not keep_queue and actor.free:
         # They waited for somebody to go on with them; now nothing is left to do.
         actor.active = True
+        turns.begin_next(actor)
+    elif errand_ended:
         turns.begin_next(actor)
     _end(actor, "aborted")
 

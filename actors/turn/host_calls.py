@@ -28,6 +28,22 @@ class HostCall:
         self.waiter = waiter
         self.order = 0
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether it is at work, and still the first of those that wait."""
+        return False
+
+    def begin(self, actor: SessionActor) -> None:
+        """Its place has come."""
+        assert actor.host_calls is not None
+        actor.host_calls.popleft()
+        begin(actor, self)
+
+    @property
+    def ended(self) -> Waiter:
+        """Who is told that it is dropped."""
+        return self.waiter
+
 
 def accept(actor: SessionActor, call: HostCall) -> None:
     """Take a call in, behind the messages that were accepted before it."""
@@ -79,9 +95,9 @@ def answer_abort(actor: SessionActor, batch: Batch) -> None:
 
 
 def fail_waiting(actor: SessionActor, error: Exception) -> None:
-    """End the calls that have not begun."""
+    """End the calls that have not begun, and an errand, whether it has or not."""
     for host_call in actor.host_calls or ():
-        actor.wake(host_call.waiter, outcome.Error(error))
+        actor.wake(host_call.ended, outcome.Error(error))
     actor.host_calls = None
 
 

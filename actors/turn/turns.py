@@ -25,8 +25,8 @@ from exeunt.actors.media import Media
 from exeunt.actors.models import ModelError, ModelResponse, Usage
 from exeunt.actors.outcomes import TurnEndReason
 from exeunt.actors.state.session_state import Pending
-from exeunt.actors.text import encodable
-from exeunt.actors.turn import batches, endings, host_calls, media
+from exeunt.actors.text import current_datetime, encodable
+from exeunt.actors.turn import batches, endings, media
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Turn, Waiter
 
@@ -65,9 +65,9 @@ def begin_next(actor: SessionActor, delivery: str = "queued") -> None:
     """Begin what comes next: a call of the host or a turn, whichever came first; else the session is idle."""
     if not actor.free:
         return
-    queue = actor.state.queue
-    if actor.host_calls and (not queue or actor.host_calls[0].order < queue[0].order):
-        host_calls.begin(actor, actor.host_calls.popleft())
+    queue, calls = actor.state.queue, actor.host_calls
+    if calls and (calls[0].is_begun or not queue or calls[0].order < queue[0].order):
+        calls[0].begin(actor)
     elif queue:
         turn = Turn(actor, actor.new_id(), actor.host.clock.now())
         turn.pending = queue[0]
@@ -80,7 +80,8 @@ def begin_next(actor: SessionActor, delivery: str = "queued") -> None:
 
 def go_on_with_queue(actor: SessionActor) -> None:
     """Begin what has waited for somebody to go on with it."""
-    actor.active = True
+    # For calls and errands of the host alone no idle is owed.
+    actor.active = actor.active or actor.state.waiting > 0
     begin_next(actor)
 
 
@@ -151,6 +152,7 @@ def _prepare(actor: SessionActor, turn: Turn) -> None:
     """Bring the turn's first message through the hooks and into the context."""
     prompt = turn.seed if turn.pending is None else turn.pending.prompt
     assert prompt is not None
+    preface = current_datetime(actor.host.clock.wall()) if actor.options.current_datetime else ""
     hooks = actor.options.hooks
     if hooks is not NO_HOOKS:
         # A seed is all that its first request holds, so the greeting waits for a message.
@@ -160,9 +162,12 @@ def _prepare(actor: SessionActor, turn: Turn) -> None:
         if greets or ended is not None or _sees_prompts(hooks):
             greets_as = ("resume" if actor.resumed else "new") if greets else None
             actor.greeted = actor.greeted or greets
-            _run_hooks(actor, turn, PromptHooks(turn, [prompt], greets_as, ended))
+            _run_hooks(actor, turn, PromptHooks(turn, [prompt], greets_as, ended, preface))
             return
-    _enter_first(actor, turn, prompt, None)
+    if preface:
+        _enter_first(actor, turn, preface + prompt, prompt)
+    else:
+        _enter_first(actor, turn, prompt, None)
     start_step(actor, turn)
 
 

@@ -290,6 +290,22 @@ def serve(
             "--otel-content", metavar="", help="With what was said in them.", rich_help_panel=_TRACES
         ),
     ] = False,
+    instruction_root: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="DIR",
+            help="Clients may name folders in this one, whose files with instructions are read for them. May be "
+            f"given several times. {_default('EXEUNT_INSTRUCTION_ROOTS, or none')}",
+        ),
+    ] = None,
+    current_datetime: Annotated[
+        bool,
+        typer.Option(
+            "--current-datetime",
+            metavar="",
+            help=f"Tell the models date and time. {_default('EXEUNT_CURRENT_DATETIME')}",
+        ),
+    ] = False,
     log_level: Annotated[str, typer.Option(metavar="LEVEL", help="error, warning, info, debug.")] = "info",
 ) -> None:
     """Serve sessions to clients: the official Copilot SDKs, unchanged.
@@ -302,7 +318,7 @@ def serve(
 
     from exeunt.actors.errors import InvalidConfiguration
     from exeunt.cli.serve import provider as providers
-    from exeunt.cli.serve import serving
+    from exeunt.cli.serve import serving, switches
     from exeunt.cli.serve.telemetry import trace_options
     from exeunt.wire.options import WireOptions
 
@@ -324,6 +340,9 @@ def serve(
                 context_tokens=providers.context_tokens(os.environ),
                 attachments_root=attachments_root or providers.attachments_root(os.environ),
                 session_files=providers.session_files(os.environ, session_files),
+                instruction_roots=switches.instruction_roots(os.environ, instruction_root or ()),
+                current_datetime=current_datetime
+                or switches.switched_on(os.environ, "EXEUNT_CURRENT_DATETIME"),
             ),
             tokens=providers.tokens(os.environ, token_env or (), file.tokens),
             journal=journal,

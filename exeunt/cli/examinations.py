@@ -63,6 +63,7 @@ def extras() -> list[Finding]:
     return [
         _extra("openai", "your own AsyncOpenAI object as a model", 'pip install "exeunt[openai]"'),
         _extra("jsonschema-rs", "exeunt serve", 'pip install "exeunt[wire]"'),
+        _extra("pyyaml", "exeunt serve", 'pip install "exeunt[wire]"'),
         _extra("opentelemetry-sdk", "traces", 'pip install "exeunt[otel]"'),
         _extra("psycopg", "a journal on PostgreSQL", 'pip install "exeunt[postgres]"'),
         _extra("wsproto", "models over web sockets", 'pip install "exeunt[websockets]"'),

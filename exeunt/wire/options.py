@@ -67,6 +67,11 @@ class WireOptions:
     """The folder below which files are read that clients attach by their path. `None`: paths are only named."""
     media_limits: MediaLimits = attrs.field(default=DEFAULT_MEDIA_LIMITS, validator=_limits)
     """How much a session takes in of what its clients attach, and their tools show."""
+    instruction_roots: tuple[Path, ...] = ()
+    """Folders in which clients may name some whose files with instructions the server reads for them
+    (`instructionDirectories`). Without any, a client that names one is refused: nobody reads the server's disk."""
+    current_datetime: bool = False
+    """Whether the message that begins a turn is preceded by the date and the time, as `create_session` has it."""
     shutdown_ends_server: bool = False
     """Whether `runtime.shutdown` of a client ends the server: for one that serves its standard input alone."""
 

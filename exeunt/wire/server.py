@@ -66,14 +66,16 @@ class WireServer:
         default: DefaultProvider | None = None,
         ignores_tokens: bool = False,
     ) -> None:
+        self.options = options or WireOptions()
         try:
             # Not with the first session's tools: whoever comes first need not wait while 5 MB are loaded.
             importlib.import_module("jsonschema_rs")
+            if self.options.instruction_roots:
+                importlib.import_module("yaml")
         except ImportError as error:
             raise InvalidConfiguration(
                 'a server for clients needs an extra: pip install "exeunt[wire]"'
             ) from error
-        self.options = options or WireOptions()
         self.tokens = tokens or Tokens({})
         self.hub = Hub(host, self.options, default or DefaultProvider())
         self.methods = METHODS

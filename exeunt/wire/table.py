@@ -14,6 +14,7 @@ from exeunt.wire.messages import ui
 from exeunt.wire.method import Method
 from exeunt.wire.methods import (
     answers,
+    commands,
     files,
     history,
     inference,
@@ -119,7 +120,8 @@ METHODS: Mapping[str, Method] = {
     "session.commands.list": Method(user.list_commands, se.OneSession),
     "session.commands.execute": Method(user.execute, ui.ExecuteCommand),
     "session.commands.invoke": Method(user.invoke, ui.InvokeCommand),
-    "session.commands.respondToQueuedCommand": Method(user.queued_command_done, ui.QueuedCommandAnswer),
+    "session.commands.enqueue": Method(commands.enqueue, ui.EnqueueCommand),
+    "session.commands.respondToQueuedCommand": Method(commands.queued_done, ui.QueuedCommandAnswer),
     "session.commands.handlePendingCommand": Method(user.command_done, ui.CommandAnswer),
     # What is known of a session
     "session.metadata.snapshot": Method(metadata.snapshot, se.OneSession),
@@ -131,7 +133,7 @@ METHODS: Mapping[str, Method] = {
     "session.metadata.recomputeContextTokens": Method(metadata.recompute_tokens, se.OneSession),
     "session.metadata.setWorkingDirectory": Method(metadata.set_working_directory, st.SetWorkingDirectory),
     "session.metadata.recordContextChange": Method(metadata.record_context, st.RecordContext),
-    "session.instructions.getSources": Method(metadata.no_sources, se.OneSession),
+    "session.instructions.getSources": Method(metadata.instruction_sources, se.OneSession),
     "session.usage.getMetrics": Method(metadata.usage, se.OneSession),
     # Files
     "session.plan.read": Method(files.read_plan, se.OneSession),

@@ -6,8 +6,10 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from exeunt.actors.errors import JournalUnavailable
 from exeunt.testing import ScriptedModel, call, raw_call
 from exeunt.wire.options import WireOptions
+from exeunt.wire.serving import opening
 from tests.wire.wire_client import WireFailure, open_wire, tool
 
 NUMBER = tool(
@@ -217,6 +219,48 @@ async def test_only_the_client_that_serves_a_tool_may_answer(autojump_clock: Moc
     assert model.requests[-1].results == {"call_1": "true"}
 
 
+async def test_who_takes_the_session_up_may_answer_for_the_client_that_was_asked(
+    autojump_clock: MockClock,
+) -> None:
+    model = ScriptedModel([call("t"), "done"])
+    async with open_wire(model, tokens={"a": "ada", "b": "bob"}) as wire:
+        owner, watcher, later = [await wire.connect(token="a") for _ in range(3)]
+        bob = await wire.connect(token="b")
+        await owner.create(tools=[tool("t")])
+        await watcher.call("session.resume", sessionId="s", tools=[tool("other")])
+        await owner.say()
+        request = await owner.requested()
+        await later.call("session.resume", sessionId="s", continuePendingWork=False)
+        # It was there, and saw that another was asked; that one was there neither, nor may see the session.
+        assert not await watcher.give(request, result="forged")
+        with pytest.raises(WireFailure, match="Session not found"):
+            await bob.give(request, result="forged")
+        # A clear belongs to a call whose answer the client owes, which is not this one's.
+        with pytest.raises(WireFailure, match="no tool call is in flight"):
+            await later.call("session.history.clearContext", sessionId="s", prompt="seed")
+        assert later.events("external_tool.requested") == []
+        assert await later.give(request, result="taken over")
+        assert not await owner.give(request, result="too late")
+        await owner.event("session.idle")
+    assert model.requests[-1].results == {"call_1": "taken over"}
+    assert len(owner.events("external_tool.completed")) == 1
+
+
+async def test_who_was_there_may_answer_once_it_takes_the_session_up_anew(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([call("t"), "done"])
+    async with open_wire(model) as wire:
+        owner, watcher = await wire.connect(), await wire.connect()
+        await owner.create(tools=[tool("t")])
+        await watcher.call("session.resume", sessionId="s")
+        await owner.say()
+        request = await owner.requested()
+        assert not await watcher.give(request, result="forged")
+        await watcher.call("session.resume", sessionId="s")
+        assert await watcher.give(request, result="taken over")
+        await owner.event("session.idle")
+    assert model.requests[-1].results == {"call_1": "taken over"}
+
+
 async def test_a_call_that_is_not_answered_in_time_is_a_time_out(autojump_clock: MockClock) -> None:
     model = ScriptedModel([call("t"), "I waited"])
     async with open_wire(model, options=WireOptions(tool_timeout=90)) as wire:
@@ -408,3 +452,27 @@ async def test_approve_all_spares_the_questions_until_it_is_taken_back(autojump_
         await client.give(await client.requested(2), result="ok")
         await client.event("session.idle", 2)
     assert len(client.events("permission.requested")) == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "params"),
+    [
+        ("session.permissions.setApproveAll", {"enabled": True}),
+        ("session.permissions.setMode", {"mode": "allow-all"}),
+    ],
+)
+async def test_where_the_questions_cannot_be_spared_they_go_on(
+    method: str, params: dict[str, Any], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    async def refuses(*_: Any) -> None:
+        await trio.lowlevel.checkpoint()
+        raise JournalUnavailable("no room")
+
+    async with open_wire(ScriptedModel([])) as wire:
+        client = await wire.connect()
+        await client.create(tools=[ASKS])
+        with monkeypatch.context() as broken:
+            broken.setattr(opening, "reconfigure", refuses)
+            with pytest.raises(WireFailure, match="no room"):
+                await client.call(method, sessionId="s", **params)
+        assert await client.call("session.permissions.getMode", sessionId="s") == {"mode": "manual"}

@@ -4,6 +4,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from exeunt.supervisor.journal import MemoryJournal
 from exeunt.testing import ScriptedModel, after, call, hang
 from exeunt.wire.options import WireOptions
 from exeunt.wire.serving import opening
@@ -307,3 +308,36 @@ async def test_who_is_cut_off_while_it_attaches_changes_nothing_of_the_session(
         await wait_all_tasks_blocked()
         assert scope.cancelled_caught
         assert actor.options is before
+
+
+class SlowToForget(MemoryJournal):
+    """Takes its time to delete a log."""
+
+    async def delete(self, session_id: str) -> None:
+        """Forget a session, a while later."""
+        await trio.sleep(5)
+        await super().delete(session_id)
+
+
+@pytest.mark.parametrize("attached", [True, False])
+async def test_who_asks_for_a_session_that_is_being_deleted_waits_and_finds_none(
+    attached: bool, autojump_clock: MockClock
+) -> None:
+    async with open_wire(ScriptedModel(["hi"]), journal=SlowToForget()) as wire:
+        one, two = await wire.connect(), await wire.connect()
+        await one.create()
+        await one.say()
+        await one.event("session.idle")
+        if not attached:
+            await one.call("session.detach", sessionId="s")
+        deleting = await one.start("session.delete", sessionId="s")
+        await wait_all_tasks_blocked()
+        began = trio.current_time()
+        if attached:
+            with pytest.raises(WireFailure, match="Session not found: s"):
+                await two.call("session.resume", sessionId="s")
+            assert trio.current_time() - began == pytest.approx(5)
+        assert (await one.answer(deleting))["result"] == {"success": True}
+        assert wire.server.hub.sessions == {}
+        await two.create()
+        assert (await two.call("session.getMessages", sessionId="s"))["events"][-1]["type"] == "session.start"

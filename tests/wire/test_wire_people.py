@@ -121,6 +121,18 @@ async def test_hooks_of_the_client_take_part_in_a_turn(autojump_clock: MockClock
     pre = dict(asked)["preToolUse"]
     assert (pre["toolName"], pre["toolArgs"], pre["cwd"], pre["sessionId"]) == ("t", {"n": 1}, "/here", "s")
     assert isinstance(pre["timestamp"], int)
+    # These are all; names are those of the protocol, in which one has another case than the others.
+    everywhere = {"sessionId", "timestamp", "cwd"}
+    assert {kind: set(given) - everywhere for kind, given in asked} == {
+        "sessionStart": {"source", "initialPrompt"},
+        "userPromptSubmitted": {"prompt"},
+        "userPromptTransformed": {"prompt", "transformedPrompt"},
+        "preToolUse": {"toolName", "toolArgs", "toolCallId"},
+        "postToolUse": {"toolName", "toolArgs", "toolResult", "toolCallId"},
+        "agentStop": {"stopReason", "stop_hook_active"},
+        "sessionEnd": {"reason", "finalMessage"},
+    }
+    assert dict(asked)["agentStop"]["stop_hook_active"] is False
     assert dict(asked)["postToolUse"]["toolResult"]["textResultForLlm"] == "ok"
     assert client.events("external_tool.requested")[0]["data"]["arguments"] == {"n": 2}
     assert model.requests[0].messages[-1].content == "changed"

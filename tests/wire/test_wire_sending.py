@@ -1,6 +1,7 @@
 """What may come with a message: its place in the queue, what is shown of it, headers, a wait for its end."""
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -8,6 +9,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from exeunt.testing import ScriptedModel, after, call, say
 from exeunt.testing.http_double import HttpReply, open_http_double
+from exeunt.wire.options import WireOptions
 from exeunt.wire.serving.models import DefaultProvider
 from tests.wire.wire_client import CLEAR, WireFailure, open_wire, tool
 
@@ -135,3 +137,26 @@ async def test_of_two_who_wait_each_is_answered_with_the_answer_to_its_own_messa
             for client, key in ((one, first), (two, second))
         ]
     assert contents == ["first", "second"]
+
+
+async def test_with_date_and_time_clients_see_what_was_sent_and_what_the_model_saw(
+    autojump_clock: MockClock,
+) -> None:
+    model = ScriptedModel(["one", "two"])
+    async with open_wire(model, options=WireOptions(current_datetime=True)) as wire:
+        client = await wire.connect()
+        await client.create()
+        await client.say("as typed")
+        await client.event("session.idle")
+        await client.say("as sent", displayPrompt="as shown")
+        await client.event("session.idle", 2)
+    seen = [event["data"] for event in client.events("user.message")]
+    assert [data["content"] for data in seen] == ["as typed", "as shown"]
+    assert [request.messages[-1].content for request in model.requests] == [
+        data["transformedContent"] for data in seen
+    ]
+    for data, sent in zip(seen, ("as typed", "as sent"), strict=True):
+        assert re.fullmatch(
+            rf"<current_datetime>20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00</current_datetime>\n\n{sent}",
+            data["transformedContent"],
+        )

@@ -20,7 +20,9 @@ def _parser() -> argparse.ArgumentParser:
         description="Serve sessions to the client that started this process. "
         "Models come from each session's provider, or from EXEUNT_PROVIDER_BASE_URL, _TYPE, _WIRE_API, "
         "_TRANSPORT, _API_KEY and _MODEL; "
-        "what stands before each session's system message comes from EXEUNT_SYSTEM_MESSAGE. "
+        "what stands before each session's system message comes from EXEUNT_SYSTEM_MESSAGE; EXEUNT_CURRENT_DATETIME=1 "
+        "tells the models date and time; EXEUNT_INSTRUCTION_ROOTS names folders in which clients may name some with "
+        "instructions (with --stdio: any). "
         "Files of sessions are kept in EXEUNT_SESSION_FILES, or below COPILOT_HOME.",
     )
     parser.add_argument("--version", action="version", version=f"exeunt {version('exeunt')}")
@@ -47,7 +49,7 @@ def main() -> NoReturn:
     import trio
 
     from exeunt.actors.errors import ExeuntError
-    from exeunt.cli.serve import provider, serving
+    from exeunt.cli.serve import provider, serving, switches
     from exeunt.cli.serve.telemetry import trace_options
     from exeunt.groups import lone
     from exeunt.wire.options import WireOptions
@@ -63,6 +65,8 @@ def main() -> NoReturn:
                 context_tokens=provider.context_tokens(os.environ),
                 attachments_root=provider.attachments_root(os.environ),
                 session_files=provider.base_directory_files(os.environ),
+                instruction_roots=switches.instruction_roots(os.environ, anywhere=arguments.stdio),
+                current_datetime=switches.switched_on(os.environ, "EXEUNT_CURRENT_DATETIME"),
             ),
             tokens=provider.tokens(os.environ, (), {}),
             journal=arguments.journal or os.environ.get("EXEUNT_JOURNAL"),

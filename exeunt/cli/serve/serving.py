@@ -124,7 +124,7 @@ async def _until_told(ended: Callable[[], Awaitable[None]]) -> None:
 def log_to_stderr(level: str) -> None:
     """Write log lines to the standard error: the standard output may be the protocol's."""
     levels = {
-        "none": logging.CRITICAL,
+        "none": logging.CRITICAL + 1,
         "error": logging.ERROR,
         "warning": logging.WARNING,
         "warn": logging.WARNING,

@@ -101,8 +101,8 @@ class EventMapper:
         """Whether anybody has asked for events that the protocol does not have."""
         self.effort: str | None = None
         """How much the model is to think, where the session was made with that."""
-        self.away: str | None = None
-        """The event before which the session goes back, as a client has named it."""
+        self.away: tuple[str, str | None] | None = None
+        """The event before which the session goes back, as a client has named it, and what is last then."""
         self.notes: dict[str, dict[str, Any]] | None = None
         """What senders wanted to be shown with their messages that are not in the context yet, by message."""
         self.media: dict[str, tuple[tuple[Media, ...], bool]] | None = None

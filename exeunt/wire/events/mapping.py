@@ -120,7 +120,10 @@ def _cleared(mapper: EventMapper, event: core.ContextCleared) -> Mapped:
 
 
 def _truncated(mapper: EventMapper, event: core.SessionTruncated) -> Mapped:
-    data = {"upToEventId": mapper.away or event.event_id, "eventsRemoved": event.events_removed}
+    named = event.event_id
+    if mapper.away is not None:
+        named, mapper.last_id = mapper.away
+    data = {"upToEventId": named, "eventsRemoved": event.events_removed}
     return (mapper.ephemeral(event, data, "session.snapshot_rewind"),)
 
 

@@ -161,6 +161,9 @@ class SessionConfig:
     requestAutoModeSwitch: bool | None = None
     hooks: bool | None = None
     workingDirectory: str | None = None
+    instructionDirectories: list[str] | None = None
+    skipCustomInstructions: bool | None = None
+    organizationCustomInstructions: str | None = None
     mcpServers: dict[str, Any] | None = None
     infiniteSessions: dict[str, Any] | None = None
     largeOutput: LargeOutput | None = None

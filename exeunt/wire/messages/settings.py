@@ -65,6 +65,8 @@ class UpdateOptions:
     clientName: str | None = None
     streaming: bool | None = None
     modelCapabilitiesOverrides: ModelCapabilities | None = None
+    skipCustomInstructions: bool | None = None
+    organizationCustomInstructions: str | None = None
 
 
 @attrs.frozen(kw_only=True)

@@ -61,9 +61,25 @@ class QueueItem:
 
 
 @attrs.frozen(kw_only=True)
+class EnqueueCommand:
+    """A command to be run when its place in the queue has come."""
+
+    sessionId: str
+    command: str
+
+
+@attrs.frozen(kw_only=True)
+class QueuedCommandResult:
+    """Whether the client ran a command, and whether what waits behind it is to wait on."""
+
+    handled: bool
+    stopProcessingQueue: bool | None = None
+
+
+@attrs.frozen(kw_only=True)
 class QueuedCommandAnswer:
     """What became of a command that was queued."""
 
     sessionId: str
     requestId: str
-    result: dict[str, Any]
+    result: QueuedCommandResult

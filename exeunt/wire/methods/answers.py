@@ -10,10 +10,11 @@ from exeunt.wire.serving.results import result_from
 
 
 def tool_call(connection: Connection, params: ToolAnswer) -> dict[str, Any]:
-    """Take the result of a call, from the client that was asked. A second answer changes nothing."""
+    """Take the result of a call, from the client that was asked or one that takes over. The first answer counts."""
     served = connection.hub.find(connection.owner, params.sessionId)
     pending = None if served.asking.calls is None else served.asking.calls.get(params.requestId)
-    if pending is None or pending.waiter.resolved or not pending.may_answer(served.clients.get(connection)):
+    client = served.clients.get(connection)
+    if pending is None or pending.waiter.resolved or not pending.may_take_over(client):
         return {"success": False}
     name, arguments = served.asking.called(pending)
     pending.answer(result_from(params.result, params.error, name, arguments))

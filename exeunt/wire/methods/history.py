@@ -74,17 +74,20 @@ def _before(events: Sequence[Event], event_id: str) -> str:
     return event_id
 
 
+def _shown_until(served: Served, events: Sequence[Event], event_id: str) -> str | None:
+    """Return the last event that clients see of those up to this one."""
+    seq = next((event.seq for event in events if event.id == event_id), 0)
+    told = served.history([event for event in events if event.seq <= seq])
+    return told[-1].id if told else None
+
+
 async def truncate(connection: Connection, params: Truncate) -> dict[str, Any]:
     """Take an event and all that came after it out of the conversation; with it goes the turn that it is in."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    last = _before(await served.handle.get_events(), params.eventId)
-    served.going_back_before(params.eventId)
-    try:
+    events = await served.handle.get_events()
+    last = _before(events, params.eventId)
+    with served.going_back(params.eventId, _shown_until(served, events, last)):
         event = await served.handle.history.truncate(last)
-    finally:
-        served.going_back_before(None)
-    told = served.history(await served.handle.get_events())
-    served.chain_behind(told[-1].id if told else None)
     return {"eventsRemoved": event.events_removed, "checkpointCleanupFailed": False}
 
 

@@ -7,10 +7,10 @@ import trio
 
 from exeunt.actors.events import SessionInfo
 from exeunt.wire.connection import Connection
-from exeunt.wire.events.mapper import WireEvent
 from exeunt.wire.messages.events import Log, ReadLog, RegisterInterest, ReleaseInterest
 from exeunt.wire.messages.sessions import OneSession
 from exeunt.wire.rpc import FAILED, RpcError
+from exeunt.wire.serving.reading import Reading
 from exeunt.wire.serving.served import Served
 
 MOST_EVENTS = 1_000
@@ -29,41 +29,42 @@ async def read(connection: Connection, params: ReadLog) -> dict[str, Any]:
     most = MOST_EVENTS if params.max is None else max(1, min(params.max, MOST_EVENTS))
     wanted: Any = params.types
     kinds = set(wanted) if isinstance(wanted, list) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-    whole = await _whole(connection, served)
     backward = params.direction == "backward"
-    place = _place(whole, params.cursor, backward)
+    reading = await _reading(connection, served)
+    place = _place(reading, params.cursor, backward)
     status = "ok" if place is not None else "expired"
     if place is None:
-        place = len(whole) if backward else 0
-    if not backward and place >= len(whole) and params.waitMs:
+        place = len(reading.events) if backward else 0
+    if not backward and place >= len(reading.events) and params.waitMs:
         await _something(served, min(params.waitMs / 1000, LONGEST_WAIT))
-        whole = await _whole(connection, served)
-    part = whole[max(0, place - most) : place] if backward else whole[place : place + most]
+        reading = await _reading(connection, served)
+    events = reading.events
+    part = events[max(0, place - most) : place] if backward else events[place : place + most]
     if backward:
         first = place - len(part)
-        cursor = whole[first].id if first < len(whole) else ""
+        cursor = events[first].id if first < len(events) else ""
         more = first > 0
     else:
         cursor = part[-1].id if part else (params.cursor or "")
-        more = place + len(part) < len(whole)
+        more = place + len(part) < len(events)
+    if not more:
+        connection.hub.readings.ended(served)
     chosen = [event for event in part if kinds is None or event.type in kinds]
     return {"events": chosen, "cursor": cursor, "hasMore": more, "cursorStatus": status}
 
 
-async def _whole(connection: Connection, served: Served) -> list[WireEvent]:
+async def _reading(connection: Connection, served: Served) -> Reading:
     async with connection.hub.histories:
         await connection.room()
-        return served.history(await served.handle.get_events(), moments=True)
+        return await connection.hub.readings.of(served)
 
 
-def _place(events: list[WireEvent], cursor: str | None, backward: bool) -> int | None:
+def _place(reading: Reading, cursor: str | None, backward: bool) -> int | None:
     """Return where to go on: behind the event of the cursor, or before it. `None` for one that is not there."""
     if not cursor:
-        return len(events) if backward else 0
-    for position, event in enumerate(events):
-        if event.id == cursor:
-            return position if backward else position + 1
-    return None
+        return len(reading.events) if backward else 0
+    place = reading.place_of(cursor)
+    return place if place is None or backward else place + 1
 
 
 async def _something(served: Served, seconds: float) -> None:

@@ -227,7 +227,8 @@ def usage(connection: Connection, params: OneSession) -> dict[str, Any]:
     }
 
 
-def no_sources(connection: Connection, params: OneSession) -> dict[str, Any]:
-    """List the files with instructions: there are none."""
-    connection.hub.find(connection.owner, params.sessionId)
-    return {"sources": []}
+def instruction_sources(connection: Connection, params: OneSession) -> dict[str, Any]:
+    """List the files with instructions that the model is told of, in its order."""
+    served = connection.hub.find(connection.owner, params.sessionId)
+    read = None if served.config.skipCustomInstructions else served.instructions
+    return {"sources": [] if read is None else [source.shown() for source in read.sources]}

@@ -1,5 +1,6 @@
 """Making, taking up, listing and ending sessions."""
 
+from contextlib import nullcontext
 from typing import Any
 
 from exeunt.actors.errors import SessionNotFound
@@ -53,16 +54,18 @@ async def delete(connection: Connection, params: OneSession) -> dict[str, Any]:
     """End a session and forget its log."""
     hub, session_id = connection.hub, params.sessionId
     missing = {"success": False, "error": f"Session file not found for {session_id}"}
-    served = await hub.settled(session_id)
-    files = None if served is None else served.files
+    await hub.settled(session_id)
     try:
         if (await hub.host.journal.metadata(session_id)).tenant != connection.owner:
             return missing
-        await hub.host.delete_session(session_id)
+        # It may have come, or left, meanwhile. From here on who asks for it waits until it is gone.
+        served = await hub.settled(session_id)
+        files = None if served is None else served.files
+        with nullcontext() if served is None else hub.departure(served):
+            await hub.host.delete_session(session_id)
     except SessionNotFound:
         return missing
     if served is not None:
-        hub.left(served)
         served.lifecycle("session.deleted")
     if files is not None:
         await files.remove()

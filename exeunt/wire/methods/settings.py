@@ -1,5 +1,6 @@
 """What a session's clients choose while it lives: model, mode, name, options, tools, agents, permissions."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import attrs
@@ -12,9 +13,10 @@ from exeunt.actors.session import PendingRequest
 from exeunt.wire.connection import Connection
 from exeunt.wire.events.calls import approval
 from exeunt.wire.messages import settings as se
-from exeunt.wire.messages.sessions import CustomAgent, OneSession, SessionConfig
+from exeunt.wire.messages.sessions import CustomAgent, OneSession, ProviderConfig, SessionConfig
 from exeunt.wire.rpc import FAILED, RpcError
 from exeunt.wire.serving import opening
+from exeunt.wire.serving.client import Client
 from exeunt.wire.serving.served import Served
 
 LONGEST_NAME = 200
@@ -156,16 +158,26 @@ async def update_options(connection: Connection, params: se.UpdateOptions) -> di
     changes = {name: value for name, value in fields.items() if value is not None}
     client = served.clients.get(connection)
     before = None if client is None else client.config
+    _must_be_there_for_tokens(client, [params.provider])
     if client is not None:
-        # Filters are those of the client whose tools they let through.
-        filters = {key: value for key, value in changes.items() if key in ("availableTools", "excludedTools")}
-        client.config = attrs.evolve(client.config, **filters)
+        # Filters are those of the client whose tools they let through, a provider of who gets its tokens.
+        own = ("availableTools", "excludedTools", "provider")
+        client.config = attrs.evolve(
+            client.config, **{key: value for key, value in changes.items() if key in own}
+        )
+    read_before = served.instructions
     try:
+        if read_before is None and params.skipCustomInstructions is False:
+            again = attrs.evolve(served.config, skipCustomInstructions=False)
+            served.instructions = await opening.read_instructions(connection.hub, again)
         await _change(connection, served, **changes)
     except BaseException:
+        served.instructions = read_before
         if client is not None and before is not None:
             client.config = before
         raise
+    if served.instructions is not read_before:
+        served.tell_problems()
     return {"success": True}
 
 
@@ -179,13 +191,30 @@ async def add_provider(connection: Connection, params: se.AddProvider) -> dict[s
         if model.provider not in names:
             raise InvalidConfiguration(f"model {model.id!r} names the unknown provider {model.provider!r}")
     models = [*(config.models or ()), *(params.models or ())]
-    await _change(connection, served, providers=providers, models=models)
+    client = served.clients.get(connection)
+    _must_be_there_for_tokens(client, params.providers or ())
+    before = None if client is None else client.config
+    if client is not None:
+        own = [*(client.config.providers or ()), *(params.providers or ())]
+        client.config = attrs.evolve(client.config, providers=own)
+    try:
+        await _change(connection, served, providers=providers, models=models)
+    except BaseException:
+        if client is not None and before is not None:
+            client.config = before
+        raise
     return {
         "models": [
             {"id": f"{model.provider}/{model.id}", "name": model.name or model.id}
             for model in params.models or ()
         ]
     }
+
+
+def _must_be_there_for_tokens(client: Client | None, providers: Iterable[ProviderConfig | None]) -> None:
+    """Refuse a provider whose tokens nobody could be asked for."""
+    if client is None and any(one is not None and one.hasBearerTokenProvider for one in providers):
+        raise RpcError(FAILED, "only a client that is attached to the session can be asked for tokens")
 
 
 def get_endpoint(connection: Connection, params: se.GetEndpoint) -> dict[str, Any]:
@@ -331,8 +360,12 @@ def get_permission_mode(connection: Connection, params: OneSession) -> dict[str,
 
 
 async def _approve_all(connection: Connection, served: Served, enabled: bool) -> None:
-    served.approves_all = enabled
-    await opening.reconfigure(connection.hub, served)
+    before, served.approves_all = served.approves_all, enabled
+    try:
+        await opening.reconfigure(connection.hub, served)
+    except BaseException:
+        served.approves_all = before
+        raise
 
 
 def reset_approvals(connection: Connection, params: OneSession) -> dict[str, Any]:

@@ -7,18 +7,11 @@ import trio
 from exeunt.wire.connection import Connection
 from exeunt.wire.messages import ui
 from exeunt.wire.messages.sessions import OneSession
-from exeunt.wire.messages.ui import QueuedCommandAnswer
 from exeunt.wire.methods import builtins
 from exeunt.wire.rpc import FAILED, RpcError
-from exeunt.wire.serving.client import Client
-from exeunt.wire.serving.pending import Pending
+from exeunt.wire.serving.asking import ANSWER_WAIT, asked
+from exeunt.wire.serving.pending import COMMAND, ELICITATION, Pending
 from exeunt.wire.serving.served import Served
-
-ANSWER_WAIT = 3600.0
-"""Seconds that a person may take, as for an approval."""
-
-MOST_QUESTIONS = 100
-"""Open questions and commands of one session."""
 
 
 async def elicit(connection: Connection, params: ui.Elicitation) -> dict[str, Any]:
@@ -32,7 +25,7 @@ async def elicit(connection: Connection, params: ui.Elicitation) -> dict[str, An
     if params.url is not None:
         data["url"] = params.url
     with trio.move_on_after(ANSWER_WAIT):
-        answer: dict[str, Any] = await _asked(served, "elicitation", data, None)
+        answer: dict[str, Any] = await asked(served, ELICITATION, data, None)
         return answer
     return {"action": "cancel"}
 
@@ -43,7 +36,7 @@ def elicited(connection: Connection, params: ui.ElicitationAnswer) -> dict[str, 
     if params.result.get("action") not in ("accept", "decline", "cancel"):
         raise RpcError(FAILED, "result.action must be 'accept', 'decline' or 'cancel'")
     pending = _pending(served, params.requestId)
-    if pending is None or not pending.may_answer(served.clients.get(connection)):
+    if pending is None or pending.about != ELICITATION or connection not in served.clients:
         return {"success": False}
     return {"success": pending.answer(params.result)}
 
@@ -69,7 +62,11 @@ async def execute(connection: Connection, params: ui.ExecuteCommand) -> dict[str
 async def invoke(connection: Connection, params: ui.InvokeCommand) -> dict[str, Any]:
     """The same, also for a command of the server; an error of the command is one of the request."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    name, given = params.name.removeprefix("/"), params.input or ""
+    return await run_command(connection, served, params.name.removeprefix("/"), params.input or "")
+
+
+async def run_command(connection: Connection, served: Served, name: str, given: str) -> dict[str, Any]:
+    """Run a command of a client or of the server, and return what it says. Raises `RpcError` for its error."""
     own = builtins.COMMANDS.get(name)
     if own is not None and all(command["name"] != name for command in served.commands()):
         return await own(connection, served, given.strip())
@@ -92,7 +89,7 @@ async def _run(served: Served, name: str, args: str) -> str | None:
         return f"Unknown command: {name}"
     data = {"command": f"/{name} {args}".rstrip(), "commandName": name, "args": args}
     with trio.move_on_after(ANSWER_WAIT):
-        error: str | None = await _asked(served, "command", data, client)
+        error: str | None = await asked(served, COMMAND, data, client)
         return error
     return f"the client did not finish the command {name} within {ANSWER_WAIT:g} s"
 
@@ -101,37 +98,10 @@ def command_done(connection: Connection, params: ui.CommandAnswer) -> dict[str, 
     """Take note that a command has run."""
     served = connection.hub.find(connection.owner, params.sessionId)
     pending = _pending(served, params.requestId)
-    if pending is None or not pending.may_answer(served.clients.get(connection)):
+    if pending is None or pending.about != COMMAND or not pending.may_answer(served.clients.get(connection)):
         return {"success": False}
     return {"success": pending.answer(params.error)}
 
 
-def queued_command_done(connection: Connection, params: QueuedCommandAnswer) -> dict[str, Any]:
-    """Say that nobody waits for it: commands are not queued here."""
-    connection.hub.find(connection.owner, params.sessionId)
-    return {"success": False}
-
-
 def _pending(served: Served, request_id: str) -> Pending | None:
     return None if served.asking.questions is None else served.asking.questions.get(request_id)
-
-
-async def _asked(served: Served, about: str, data: dict[str, Any], client: Client | None) -> Any:
-    """Ask by an event, and return the answer. Cancelled: whoever answers is told that nobody waits."""
-    if served.asking.questions is None:
-        served.asking.questions = {}
-    if len(served.asking.questions) >= MOST_QUESTIONS:
-        raise RpcError(FAILED, f"{MOST_QUESTIONS} questions of the session wait for an answer already")
-    request_id = served.new_id()
-    pending = served.asking.questions[request_id] = Pending(request_id, "", client)
-    done: dict[str, Any] = {"requestId": request_id}
-    try:
-        asked = "command.execute" if about == "command" else f"{about}.requested"
-        served.notify(asked, {"requestId": request_id, **data})
-        answer = await pending.waiter.wait()
-        if about == "elicitation":
-            done |= {key: answer[key] for key in ("action", "content") if key in answer}
-        return answer
-    finally:
-        del served.asking.questions[request_id]
-        served.notify(f"{about}.completed", done)

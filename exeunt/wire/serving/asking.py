@@ -16,12 +16,52 @@ from exeunt.actors.tools import ToolInvocation
 from exeunt.actors.turn import requests
 from exeunt.actors.turn.live import Waiter
 from exeunt.actors.user_input import UserInputRequest
+from exeunt.wire.messages.ui import QueuedCommandResult
+from exeunt.wire.rpc import FAILED, RpcError
 from exeunt.wire.serving.client import Client
-from exeunt.wire.serving.pending import Pending
+from exeunt.wire.serving.pending import COMMAND, ELICITATION, QUEUED_COMMAND, Pending
 from exeunt.wire.serving.results import gone
 
 if TYPE_CHECKING:
     from exeunt.wire.serving.served import Served
+
+
+ANSWER_WAIT = 3600.0
+"""Seconds that a person may take, as for an approval."""
+
+MOST_QUESTIONS = 100
+"""Open questions and commands of one session."""
+
+_EVENTS = {
+    ELICITATION: ("elicitation.requested", "elicitation.completed"),
+    COMMAND: ("command.execute", "command.completed"),
+    QUEUED_COMMAND: ("command.queued", "command.completed"),
+}
+"""What clients see of each kind of question, when it is asked and when it is over."""
+
+
+async def asked(served: "Served", about: str, data: dict[str, Any], client: Client | None) -> Any:
+    """Ask clients by an event, and return the answer. Raises `RpcError` where too many questions wait.
+
+    Cancelled: whoever answers is told that nobody waits.
+    """
+    if served.asking.questions is None:
+        served.asking.questions = {}
+    if len(served.asking.questions) >= MOST_QUESTIONS:
+        raise RpcError(FAILED, f"{MOST_QUESTIONS} questions of the session wait for an answer already")
+    request_id = served.new_id()
+    pending = served.asking.questions[request_id] = Pending(request_id, "", client, about)
+    done: dict[str, Any] = {"requestId": request_id}
+    requested, completed = _EVENTS[about]
+    try:
+        served.notify(requested, {"requestId": request_id, **data})
+        answer = await pending.waiter.wait()
+        if about == ELICITATION:
+            done |= {key: answer[key] for key in ("action", "content") if key in answer}
+        return answer
+    finally:
+        del served.asking.questions[request_id]
+        served.notify(completed, done)
 
 
 class Asking:
@@ -65,6 +105,8 @@ class Asking:
         # A process that has ended has asked already, and its client may be at work: only that answer is awaited.
         request_id = known or actor.new_id()
         pending = Pending(request_id, invocation.tool_call_id, None if known else client)
+        if len(self._served.clients) > 1:
+            pending.bystanders = tuple(one for one in self._served.clients.values() if one is not client)
         if self.calls is None:
             self.calls = {}
         self.calls[request_id] = pending
@@ -171,8 +213,10 @@ class Asking:
         for question in list((self.questions or {}).values()):
             if question.client is client:
                 question.answer("client disconnected")
-            elif question.client is None and not self._served.elicits:
+            elif question.about == ELICITATION and not self._served.elicits:
                 question.answer({"action": "cancel"})
+            elif question.about == QUEUED_COMMAND and not self._served.delegates_commands:
+                question.answer(QueuedCommandResult(handled=False))
         for pending in list((self.calls or {}).values()):
             if pending.client is client:
                 pending.client = None

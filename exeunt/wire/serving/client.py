@@ -4,8 +4,16 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from exeunt.wire.files.store import Provider
-from exeunt.wire.messages.sessions import SessionConfig
+from exeunt.wire.messages.sessions import ProviderConfig, SessionConfig
 from exeunt.wire.serving.tools import ClientTools
+
+UNNAMED = "default"
+"""What clients call a provider that they gave without a name."""
+
+
+def called(provider: ProviderConfig) -> str:
+    """Return the name by which clients know a provider."""
+    return provider.name or UNNAMED
 
 
 class Peer(Protocol):
@@ -56,6 +64,11 @@ class Client:
     def served_tools(self) -> Mapping[str, Any]:
         """Its tools, by name."""
         return self.tools.by_name
+
+    def token_providers(self) -> list[ProviderConfig]:
+        """Return the providers that it gave and gets the tokens for."""
+        given = (self.config.provider, *(self.config.providers or ()))
+        return [one for one in given if one is not None and one.hasBearerTokenProvider]
 
     def wants(self, kind: str) -> bool:
         """Whether it asked for events of this kind."""

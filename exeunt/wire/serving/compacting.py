@@ -15,7 +15,7 @@ import trio
 from exeunt.actors.errors import ExeuntError, SessionBusy
 from exeunt.actors.events import Event, SessionCompacted, SessionFailed, SessionIdle, SessionShutdown
 from exeunt.actors.models import Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse
-from exeunt.actors.text import encodable
+from exeunt.actors.text import encodable, without_datetime
 from exeunt.policies.summaries import Said
 from exeunt.wire.serving.sizes import estimate
 
@@ -205,7 +205,7 @@ def composed(messages: Sequence[Message], summary: str) -> str:
     In the words that recorded conversations hold.
     """
     told = [
-        "\n".join((message.content, *(f"[attached: {media}]" for media in message.media)))
+        "\n".join((without_datetime(message.content), *(f"[attached: {media}]" for media in message.media)))
         for message in messages
         if message.role == "user"
     ]

@@ -34,6 +34,7 @@ class Handlers:
     """The tool with which a model asks the user of a client that shows questions."""
     hooks: Hooks
     base_message: str
+    current_datetime: bool
 
 
 def check(config: SessionConfig) -> None:
@@ -60,7 +61,7 @@ def options_for(served: "Served", handlers: Handlers) -> tuple[str, SessionOptio
     asks = any(client.config.requestPermission for client in attached)
     hooked = any(client.config.hooks for client in attached)
     agent = _agent(config)
-    message = system_message(config.systemMessage, handlers.base_message)
+    message = system_message(config.systemMessage, handlers.base_message, served.instructions_told())
     if agent is not None and agent.prompt:
         message = agent.prompt if message is None else f"{message}\n\n{agent.prompt}"
     approving = handlers.on_permission_request if asks else None
@@ -81,6 +82,7 @@ def options_for(served: "Served", handlers: Handlers) -> tuple[str, SessionOptio
         tenant=served.tenant,
         streaming=bool(config.streaming),
         media_limits=served.hub.options.media_limits,
+        current_datetime=handlers.current_datetime,
     )
     return name, options
 

@@ -67,6 +67,9 @@ def _input(hook_input: HookInput, working_directory: str) -> dict[str, Any]:
     fields["timestamp"] = int(hook_input.timestamp.timestamp() * 1000)
     fields.pop("workingDirectory", None)
     fields["cwd"] = working_directory
+    if "stopHookActive" in fields:
+        # The one name that the protocol has in another case.
+        fields["stop_hook_active"] = fields.pop("stopHookActive")
     return fields
 
 

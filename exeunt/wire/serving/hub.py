@@ -21,14 +21,17 @@ from exeunt.wire.events.clock import iso
 from exeunt.wire.files.counts import FileCounts
 from exeunt.wire.files.folder import Disk
 from exeunt.wire.files.session import SessionFiles
+from exeunt.wire.instructions import Reader
+from exeunt.wire.messages.sessions import ProviderConfig
 from exeunt.wire.options import WireOptions
 from exeunt.wire.rpc import no_session
 from exeunt.wire.serving.carrying import CarriedSocket, Exchange
 from exeunt.wire.serving.catalogue import Catalogue
-from exeunt.wire.serving.client import Peer
+from exeunt.wire.serving.client import Peer, called
 from exeunt.wire.serving.configuration import Handlers
 from exeunt.wire.serving.hooks import hooks_of
 from exeunt.wire.serving.models import DefaultProvider, Models
+from exeunt.wire.serving.reading import Readings
 from exeunt.wire.serving.served import Served
 from exeunt.wire.serving.tools import ToolFactory
 
@@ -66,6 +69,8 @@ class Hub:
         """Files of sessions that have left memory, while they are still written."""
         self.histories = trio.CapacityLimiter(HISTORIES_AT_ONCE)
         """For who reads a whole log: it is long, and long in many answers at once is too much."""
+        self.readings = Readings()
+        self.instructions = Reader(options.instruction_roots)
         self.handlers = Handlers(
             models=Models(default),
             on_permission_request=self._ask_permission,
@@ -73,6 +78,7 @@ class Hub:
             ask_user=ask_user_tool(),
             hooks=hooks_of(self),
             base_message=options.system_message,
+            current_datetime=options.current_datetime,
         )
         host.observe(self._observe)
 
@@ -104,18 +110,17 @@ class Hub:
     async def _ask_user(self, request: UserInputRequest, invocation: HookInvocation) -> Any:
         return await self.served(invocation.session_id).asking.ask_user(request)
 
-    async def token(self, provider: str, session_id: str) -> str:
-        """Ask a client for a provider's token. Raises `ClientGone`, `ClientRefused`."""
-        for client in self.served(session_id).clients.values():
-            given = [client.config.provider, *(client.config.providers or ())]
-            if any(one is not None and one.hasBearerTokenProvider for one in given):
-                params = {"sessionId": session_id, "providerName": provider}
-                answer: Any = await client.peer.ask("providerToken.getToken", params)
-                token = cast("dict[str, Any]", answer).get("token") if isinstance(answer, dict) else None
-                if not isinstance(token, str) or not token:
-                    raise ClientRefused("the client answered without a token")
-                return token
-        raise ClientGone("the client that gets the tokens has disconnected")
+    async def token(self, provider: ProviderConfig, session_id: str) -> str:
+        """Ask the client that gave a provider for its token. Raises `ClientGone`, `ClientRefused`."""
+        client = self.served(session_id).token_source(provider)
+        if client is None:
+            raise ClientGone(f"the client that gets the tokens of {called(provider)!r} has disconnected")
+        params = {"sessionId": session_id, "providerName": called(provider)}
+        answer: Any = await client.peer.ask("providerToken.getToken", params)
+        token = cast("dict[str, Any]", answer).get("token") if isinstance(answer, dict) else None
+        if not isinstance(token, str) or not token:
+            raise ClientRefused("the client answered without a token")
+        return token
 
     def break_off(self, peer: Peer) -> None:
         """End the requests to models that a client was sending, which has disconnected."""
@@ -177,6 +182,7 @@ class Hub:
 
     def left(self, served: Served) -> None:
         """The session has left memory in order: nobody is attached to it any more."""
+        self.readings.forget(served)
         departing = served.session is not None and served.ready is not None
         # Its last event is not yet the end of that: a log may be still to be deleted.
         if not departing and self.sessions.get(served.session_id) is served:

@@ -185,7 +185,7 @@ class Models:
         return WithToken(
             name,
             wanted["type"],
-            partial(served.hub.token, provider.name or "default"),
+            partial(served.hub.token, provider),
             lambda token: self._made(served, name, {**wanted, token_key(wanted): token}),
         )
 

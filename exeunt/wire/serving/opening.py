@@ -14,6 +14,7 @@ from exeunt.supervisor.journal import SessionMetadata, fork_log
 from exeunt.wire.events.mapper import WireEvent
 from exeunt.wire.files import opening as filing
 from exeunt.wire.files.rebuilding.rebuild import rebuild
+from exeunt.wire.instructions import Instructions
 from exeunt.wire.messages.sessions import SessionConfig
 from exeunt.wire.serving import configuration
 from exeunt.wire.serving.client import Client, Peer
@@ -32,13 +33,16 @@ async def create(hub: Hub, peer: Peer, tenant: str, config: SessionConfig) -> Cl
     configuration.check(config)
     session_id = config.sessionId or str(uuid4())
     client = Client(peer, config, hub.tools.tools(config.tools), session_id)
+    instructions = await _instructions(hub, tenant, config, session_id)
     served = await hub.settled(session_id)
     if served is not None:
         if served.tenant != tenant:
             raise InvalidConfiguration(f"the session id {session_id!r} is taken: choose another")
-        await _attach(hub, served, client)
+        await _attach(hub, served, client, instructions)
         return client
     served = Served(hub, session_id, tenant, config)
+    if config.instructionDirectories:
+        served.instructions = instructions
     served.clients[peer] = client
     name, options = served.options()
     served.began_with(name)
@@ -54,6 +58,7 @@ async def create(hub: Hub, peer: Peer, tenant: str, config: SessionConfig) -> Cl
     if served.files is not None:
         served.files.touch()
     served.lifecycle("session.created")
+    served.tell_problems()
     return client
 
 
@@ -67,14 +72,34 @@ async def resume(hub: Hub, peer: Peer, tenant: str, config: SessionConfig) -> Cl
     if not session_id:
         raise InvalidConfiguration("session.resume needs a sessionId")
     client = Client(peer, config, hub.tools.tools(config.tools), session_id)
+    instructions = await _instructions(hub, tenant, config, session_id)
     served = await hub.settled(session_id)
     if served is None:
-        await _take_up(hub, client, tenant, config, session_id)
+        await _take_up(hub, client, tenant, config, session_id, instructions)
     elif served.tenant != tenant:
         raise not_found(session_id)
     else:
-        await _attach(hub, served, client)
+        await _attach(hub, served, client, instructions)
     return client
+
+
+async def _instructions(hub: Hub, tenant: str, config: SessionConfig, session_id: str) -> Instructions | None:
+    """Read what is in the folders that a client names, and those that others have named for the same session.
+
+    Before anything else: a refusal changes nothing. Raises `InstructionsRefused`.
+    """
+    there = hub.sessions.get(session_id)
+    wanted = configuration.merged(there.config, config) if there and there.tenant == tenant else config
+    return await read_instructions(hub, wanted)
+
+
+async def read_instructions(hub: Hub, config: SessionConfig) -> Instructions | None:
+    """Read what a session has in its folders, if it has any. Raises `InstructionsRefused`."""
+    if not config.instructionDirectories or config.skipCustomInstructions:
+        return None
+    return await hub.instructions.read(
+        config.instructionDirectories, config.workingDirectory or hub.working_directory
+    )
 
 
 def not_found(session_id: str) -> SessionNotFound:
@@ -84,8 +109,17 @@ def not_found(session_id: str) -> SessionNotFound:
     )
 
 
-async def _take_up(hub: Hub, client: Client, tenant: str, config: SessionConfig, session_id: str) -> None:
+async def _take_up(
+    hub: Hub,
+    client: Client,
+    tenant: str,
+    config: SessionConfig,
+    session_id: str,
+    instructions: Instructions | None,
+) -> None:
     served = Served(hub, session_id, tenant, config)
+    if config.instructionDirectories:
+        served.instructions = instructions
     hub.sessions[session_id] = served
     try:
         metadata = await _known(hub, session_id)
@@ -109,6 +143,7 @@ async def _take_up(hub: Hub, client: Client, tenant: str, config: SessionConfig,
     finally:
         hub.opened(served)
     served.take_labels()
+    served.tell_problems()
     if served.files is not None:
         if served.files.workspace is not None:
             served.files.workspace.name = served.title
@@ -136,17 +171,19 @@ async def _how_it_went(hub: Hub, served: Served, metadata: SessionMetadata) -> l
     return list(await journal.read(metadata.session_id, max(1, metadata.events - TAIL + 1)))
 
 
-async def _attach(hub: Hub, served: Served, client: Client) -> None:
+async def _attach(hub: Hub, served: Served, client: Client, instructions: Instructions | None) -> None:
     """Attach a client to a session in memory: what it wants holds from the next step on."""
-    before = served.config
+    before, read_before = served.config, served.instructions
     alone = not served.clients
     served.config = configuration.merged(before, client.config)
+    if instructions is not None or not served.config.instructionDirectories:
+        served.instructions = instructions
     former = served.clients.pop(client.peer, None)
     served.clients[client.peer] = client
     try:
         await reconfigure(hub, served)
     except BaseException:
-        served.config = before
+        served.config, served.instructions = before, read_before
         del served.clients[client.peer]
         if former is not None:
             served.clients[client.peer] = former
@@ -156,6 +193,7 @@ async def _attach(hub: Hub, served: Served, client: Client) -> None:
         served.asking.replaced(former, client)
     filing.attached(hub, served, client.peer)
     served.tell_what_came(client)
+    served.tell_problems()
     if alone and served.asking.waits_for_clients and not client.config.continuePendingWork:
         # What waited for the client that has left is not gone on with.
         await served.handle.abort(queued="keep")

@@ -25,14 +25,15 @@ from exeunt.actors.session import Session
 from exeunt.wire.events.clock import iso
 from exeunt.wire.events.mapper import EventMapper, Usage, WireEvent
 from exeunt.wire.events.mapping import OUTSIDE
-from exeunt.wire.events.media import data_from
 from exeunt.wire.files.session import SessionFiles
-from exeunt.wire.messages.sessions import SessionConfig
+from exeunt.wire.instructions import Instructions
+from exeunt.wire.messages.sessions import ProviderConfig, SessionConfig
 from exeunt.wire.rpc import encode, no_session, notification
 from exeunt.wire.serving import configuration
 from exeunt.wire.serving.asking import Asking
-from exeunt.wire.serving.client import Client, Peer
+from exeunt.wire.serving.client import Client, Peer, called
 from exeunt.wire.serving.compacting import BY_ITSELF, LEAST_MESSAGES, Compaction, in_background, is_due
+from exeunt.wire.serving.reading import whole
 from exeunt.wire.serving.request_headers import RequestHeaders
 from exeunt.wire.serving.sizes import estimate, token_limit
 
@@ -84,6 +85,7 @@ class Served:
         "first_model",
         "headers",
         "hub",
+        "instructions",
         "ready",
         "session",
         "tenant",
@@ -106,6 +108,8 @@ class Served:
         """Whether its clients have said that every call is approved."""
         self.first_model = ""
         """The name of the model that it was made with, where it was made here."""
+        self.instructions: Instructions | None = None
+        """What was read from the folders that its clients name."""
         self.headers: RequestHeaders | None = None
         """The headers that its messages came with, once any did."""
         self.compaction: Compaction | None = None
@@ -154,10 +158,26 @@ class Served:
         """The client that sends the session's requests to models, where one does."""
         return next((peer for peer in self.clients if peer.carries_requests), None)
 
+    def token_source(self, provider: ProviderConfig) -> Client | None:
+        """Return the client that gets the tokens of a provider: who gave it, or else the last with one of its name."""
+        last_first = list(reversed(self.clients.values()))
+        for client in last_first:
+            if any(one is provider for one in client.token_providers()):
+                return client
+        name = called(provider)
+        return next(
+            (one for one in last_first if name in {called(own) for own in one.token_providers()}), None
+        )
+
     @property
     def elicits(self) -> bool:
         """Whether any client can show a form to a person."""
         return any(client.config.requestElicitation for client in self.clients.values())
+
+    @property
+    def delegates_commands(self) -> bool:
+        """Whether any client has asked to be told of queued commands, and so runs them."""
+        return any(client.wants("command.queued") for client in self.clients.values())
 
     @property
     def model(self) -> str:
@@ -167,6 +187,11 @@ class Served:
     @model.setter
     def model(self, name: str) -> None:
         self._mapper.model = name
+
+    @property
+    def first_effort(self) -> str | None:
+        """How much its model was to think where it was made."""
+        return self._mapper.effort
 
     @property
     def mode(self) -> str:
@@ -198,6 +223,13 @@ class Served:
     def options(self) -> tuple[str, SessionOptions]:
         """Return the name of the model, and the options that follow from what the clients want."""
         return configuration.options_for(self, self.hub.handlers)
+
+    def instructions_told(self) -> str:
+        """Return what the model is told of instructions: the organization's, then those of files."""
+        told = [self.config.organizationCustomInstructions or ""]
+        if self.instructions is not None and not self.config.skipCustomInstructions:
+            told.append(self.instructions.text)
+        return "\n\n".join(text for text in told if text)
 
     def commands(self) -> list[dict[str, str]]:
         """Return the slash commands of its clients; of two with one name, that of the client that came last."""
@@ -374,29 +406,18 @@ class Served:
         """Note whether any client has asked for events that the protocol does not have."""
         self._mapper.wants_own = any(client.interests for client in self.clients.values())
 
-    def history(self, events: Sequence[Event], *, moments: bool = False) -> list[WireEvent]:
-        """Return a whole log as clients see it; with *moments*, also what it holds and they think of as ephemeral."""
-        mapper = EventMapper(self.session_id, self.working_directory)
-        mapper.model, mapper.effort = self.first_model, self._mapper.effort
-        mapper.data_from = data_from(events)
-        told: list[tuple[int, WireEvent]] = []
-        for event in events:
-            if type(event) is SessionTruncated:
-                # The log keeps what is behind the place to which the session went back; clients do not see it.
-                told = [entry for entry in told if entry[0] <= event.to_seq]
-                mapper.last_id = told[-1][1].id if told else None
-            for wire in mapper.map(event):
-                if not wire.ephemeral or (moments and wire.id == event.id):
-                    told.append((event.seq, wire))
-        return [wire for _, wire in told]
+    def history(self, events: Sequence[Event]) -> list[WireEvent]:
+        """Return a whole log as clients see it."""
+        return whole(self, events)
 
-    def going_back_before(self, event_id: str | None) -> None:
-        """Note which event a client wants to be away, while that is being done."""
-        self._mapper.away = event_id
-
-    def chain_behind(self, event_id: str | None) -> None:
-        """Go on behind another event than the last: the session went back."""
-        self._mapper.last_id = event_id
+    @contextmanager
+    def going_back(self, event_id: str, last_id: str | None) -> Generator[None]:
+        """Know, while it is being done in the body, which event a client wants to be away, and what is last then."""
+        self._mapper.away = (event_id, last_id)
+        try:
+            yield
+        finally:
+            self._mapper.away = None
 
     def taken_up(self, continue_pending_work: bool, *, was_active: bool) -> None:
         """Log that a client has taken the session up, which was in memory; and whether others had it then."""
@@ -409,6 +430,11 @@ class Served:
             self.lifecycle("session.updated")
         else:
             self.hub.unload(self)
+
+    def tell_problems(self) -> None:
+        """Tell the clients which instructions the model does not have."""
+        for problem in () if self.instructions is None else self.instructions.problems:
+            self.notify("session.warning", {"warningType": "instructions", "message": problem})
 
     # --- What clients can do -----------------------------------------------------------------------------------
 

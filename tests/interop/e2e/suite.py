@@ -116,6 +116,8 @@ def wrapped(runtime: Path, folder: Path, relay: str) -> Path:
         'export EXEUNT_SYSTEM_MESSAGE="You are the GitHub Copilot CLI, a terminal assistant built by GitHub."\n'
         # The suite's thresholds are shares of a room with the system message and the tools of a coding product in it.
         "export EXEUNT_CONTEXT_TOKENS=100000\n"
+        # The runtime of the recordings tells the model the time, and a test of the suite looks for it in a prompt.
+        "export EXEUNT_CURRENT_DATETIME=1\n"
         # Not in $COPILOT_HOME itself: the suite empties that while its runtime runs.
         f'export EXEUNT_JOURNAL="sqlite:///{folder}/journals/$(basename "$COPILOT_HOME").sqlite3"\n'
         f'exec {shlex.quote(str(runtime))} "$@"\n'
