@@ -100,14 +100,14 @@ _MESSAGES_STREAM = event_stream(
 )
 
 
-_ITEM = {
+_ITEM: dict[str, object] = {
     "type": "message",
     "id": "m",
     "role": "assistant",
     "status": "completed",
     "content": [{"type": "output_text", "text": _MESSAGE["content"], "annotations": []}],
 }
-_RESPONSE = {
+_RESPONSE: dict[str, object] = {
     "id": "a",
     "object": "response",
     "status": "completed",
@@ -116,7 +116,10 @@ _RESPONSE = {
 }
 _AT = {"item_id": "m", "output_index": 0, "content_index": 0}
 _STREAMED = "".join(f"piece {n} " for n in range(PIECES))
-_DONE = {**_ITEM, "content": [{"type": "output_text", "text": _STREAMED, "annotations": []}]}
+_DONE: dict[str, object] = {
+    **_ITEM,
+    "content": [{"type": "output_text", "text": _STREAMED, "annotations": []}],
+}
 _RESPONSES_WHOLE = HttpReply(body=json.dumps(_RESPONSE).encode())
 _RESPONSES_STREAM = event_stream(
     {"type": "response.created", "response": {**_RESPONSE, "status": "in_progress", "output": []}},

@@ -20,7 +20,7 @@ USAGE = {
 
 def message(text: str, item_id: str = "msg_1", **more: Any) -> dict[str, Any]:
     """An item with a text."""
-    part = {"type": "output_text", "text": text, "annotations": []}
+    part: dict[str, Any] = {"type": "output_text", "text": text, "annotations": []}
     return {
         "type": "message", "id": item_id, "role": "assistant", "status": "completed", "content": [part], **more
     }  # fmt: skip

@@ -73,6 +73,13 @@ def test_the_reasoning_is_kept_in_its_place() -> None:
     ]  # fmt: skip
 
 
+def test_reasoning_that_the_end_tells_in_part_is_kept_whole() -> None:
+    events = told(*OUTPUT)
+    events[-1]["response"]["output"][0] = thinking("I look it up.", None)
+    _, answer = read(events)
+    assert answer.reasoning_blocks == read(told(*OUTPUT))[1].reasoning_blocks
+
+
 @pytest.mark.parametrize("output", [(message("Hi."),), (thinking("hm", None), message("Hi."))])
 def test_nothing_is_kept_where_nothing_can_be_given_back(output: tuple[Event, ...]) -> None:
     _, answer = read(told(*output))
@@ -362,6 +369,28 @@ def test_two_calls_under_one_id_stay_two() -> None:
 def test_arguments_of_any_shape_are_handed_on_as_text(arguments: Any, text: str) -> None:
     call = {**calling("look", ""), "arguments": arguments}
     assert whole(response(call)).tool_calls == (ToolCall("call_1", "look", text),)
+
+
+@pytest.mark.parametrize("how", ["as it is", "an empty end", "one place", "no beginnings"])
+def test_two_calls_under_one_id_stay_two_in_a_stream(how: str) -> None:
+    one, two = calling("look", '{"a":1}', item_id="fc_1"), calling("look", '{"a":2}', item_id="fc_2")
+    events = told(one, two)
+    for change in DIRTIED.get(how, ()):
+        events = change(events)
+    assert [call.arguments for call in read(events)[1].tool_calls] == [{"a": 1}, {"a": 2}]
+
+
+def test_two_messages_at_one_place_stay_two() -> None:
+    events = with_an_empty_end(placeless(without(".added")(told(message("One.", "a"), message("Two.", "b")))))
+    shown, answer = read(events)
+    assert answer.content == texts(shown) == "One.\n\nTwo."
+
+
+def test_an_item_that_is_told_twice_is_there_once() -> None:
+    events = told(message("One.", "a"), calling("look", "{}"))
+    twice = [event for event in events for _ in range(2 if event["type"].endswith("item.done") else 1)]
+    _, answer = read(with_an_empty_end(twice))
+    assert (answer.content, len(answer.tool_calls)) == ("One.", 1)
 
 
 def test_an_empty_object_does_not_take_the_place_of_what_was_written() -> None:

@@ -256,14 +256,14 @@ CALLS = st.lists(
     max_size=3,
     unique_by=lambda call: call.id,
 )
-ITEMS = st.lists(
-    st.sampled_from(["reasoning", "message", "function_call"]).map(
-        lambda kind: (
-            {"type": kind, "id": "x", "summary": []} if kind == "reasoning" else {"type": kind, "length": 3}
-        )
-    ),
-    max_size=5,
-)
+
+
+def kept_item(kind: str) -> dict[str, Any]:
+    """What may be kept of one item of an answer."""
+    return {"type": kind, "id": "x", "summary": []} if kind == "reasoning" else {"type": kind, "length": 3}
+
+
+ITEMS = st.lists(st.sampled_from(["reasoning", "message", "function_call"]).map(kept_item), max_size=5)
 
 
 class Kept(msgspec.Struct, frozen=True):

@@ -302,6 +302,29 @@ async def test_connections_are_kept_for_a_while_and_not_without_bound(
             await model.complete(HELLO)
 
 
+async def test_a_connection_is_given_up_before_its_server_ends_it(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    autojump_clock.autojump_threshold = 0.02
+    calls = int(lines.OLDEST // 200) + 2
+    async with open_socket_double(*[answer("Hi.") for _ in range(calls)]) as double:
+        model = sockets_at(double)
+        for _ in range(calls):
+            await model.complete(HELLO)
+            await trio.sleep(200)
+        assert (len(double.handshakes), model.statistics().pool.expired) == (2, 1)
+        await model.aclose()
+
+
+async def test_a_message_without_end_is_refused() -> None:
+    async with open_socket_double(answer("x" * 2_000)) as double:
+        model = sockets_at(double, max_response_bytes=1_000)
+        with pytest.raises(ModelError, match="1,000 bytes") as caught:
+            await streamed(model, HELLO)
+        assert (caught.value.kind, caught.value.retry) == (ModelErrorKind.MALFORMED_RESPONSE, False)
+        await model.aclose()
+
+
 async def test_connections_go_with_the_model() -> None:
     async with open_socket_double(answer("Hi.")) as double:
         model = sockets_at(double)

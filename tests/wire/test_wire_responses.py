@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from exeunt.actors.models import ModelError
 from exeunt.testing.http_double import HttpReply, open_http_double
+from exeunt.wire.serving.carrying import Exchange
 from exeunt.wire.serving.catalogue import api_of, read
 from exeunt.wire.serving.models import DefaultProvider, speaking
 from tests.models.responses_support import message, recovered, response, told
@@ -72,14 +74,18 @@ class Sender:
         await wait_all_tasks_blocked()
 
 
-async def sending(wire: Wire, endpoints: list[str] | None, **config: Any) -> Sender:
+async def sending(
+    wire: Wire, endpoints: list[str] | None, *, gives_catalogue: bool = True, **config: Any
+) -> Sender:
     """A client with a session whose first message waits for its model."""
     client = await wire.connect()
     sender = Sender(client, endpoints)
     assert await client.call("llmInference.setProvider") == {"success": True}
     await client.create(model="m", **config)
     await client.say()
-    await sender.give_catalogue()
+    if gives_catalogue:
+        await sender.give_catalogue()
+    await wait_all_tasks_blocked()
     return sender
 
 
@@ -210,6 +216,19 @@ async def test_a_client_that_leaves_takes_its_catalogue_and_its_sockets_along(
         assert (hub.exchanges, hub.sockets, hub.catalogues) == ({}, {}, {})
 
 
+async def test_what_a_client_was_to_send_goes_nowhere_else_when_it_leaves(autojump_clock: MockClock) -> None:
+    async with open_wire(default=DefaultProvider()) as wire:
+        sender = await sending(wire, SOCKETS, gives_catalogue=False)
+        assert sender.asked == 1
+        watcher = await wire.connect()
+        await watcher.call("session.resume", sessionId="s", suppressResumeEvent=True)
+        await sender.client.leave()
+        await watcher.event("session.idle")
+        (failed,) = watcher.events("session.error")
+        assert failed["data"]["errorType"] == "connection_lost"
+        assert "disconnected" in failed["data"]["message"]
+
+
 # --- Providers of clients ----------------------------------------------------------------------------------------
 
 
@@ -285,6 +304,22 @@ async def test_an_api_that_there_is_not_is_refused(
         client = await wire.connect()
         with pytest.raises(WireFailure):
             await client.create(model="m", provider={"type": "openai", "baseUrl": "http://x/v1", **provider})
+
+
+# --- Bounds ------------------------------------------------------------------------------------------------------
+
+
+async def test_what_waits_of_a_web_socket_is_bounded_not_what_it_ever_brings() -> None:
+    carrier: Any = None
+    socket = Exchange(carrier, "r", 10, of_messages=True)
+    for _ in range(3):
+        socket.add(b"12345678", False, None)
+        assert await socket.receive(deadline=0) == b"12345678"
+    socket.add(b"12345678", False, None)
+    socket.add(b"123", False, None)
+    assert await socket.receive(deadline=0) == b"12345678"
+    with pytest.raises(ModelError, match="longer than it may be"):
+        await socket.receive(deadline=0)
 
 
 # --- Catalogues --------------------------------------------------------------------------------------------------

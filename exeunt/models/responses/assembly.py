@@ -39,10 +39,11 @@ class Slot:
         "raw",
         "shown",
         "status",
+        "told",
     )
 
     def __init__(self, kind: Kind) -> None:
-        self.kind = kind
+        self.kind: Kind = kind
         self.id = ""
         self.index: int | None = None
         self.call_id = ""
@@ -58,7 +59,9 @@ class Slot:
         """Half of a surrogate pair at the end of the pieces: it is shown with its other half."""
         self.status = ""
         self.done = False
-        """Whether the item was told whole."""
+        """Whether its text or its arguments were told whole."""
+        self.told = False
+        """Whether the item itself was."""
         self.raw: dict[str, Any] | None = None
         """A reasoning item as it came."""
 
@@ -142,7 +145,7 @@ class Assembly:
             kind = _kind(item)
             if kind is None:
                 continue
-            slot = self._find(kind, item, index, done=True) or self._next(kind, item)
+            slot = self._find(kind, item, index, done=True, end=True) or self._next(kind, item)
             if slot is None:
                 slot = self._begin(kind)
             self._order.append(slot)
@@ -162,9 +165,8 @@ class Assembly:
     @property
     def is_whole(self) -> bool:
         """Whether each item was told to its end, and each call can be made."""
-        return all(
-            slot.done and slot.status != "incomplete" for slot in self._slots if slot.kind == "message"
-        ) and (self.calls_are_whole)
+        messages = [slot for slot in self._slots if slot.kind == "message"]
+        return self.calls_are_whole and all(slot.done and slot.status != "incomplete" for slot in messages)
 
     @property
     def calls_are_whole(self) -> bool:
@@ -220,30 +222,37 @@ class Assembly:
     # --- Which item it is ---
 
     def _slot_of(self, kind: Kind, event: Mapping[str, Any]) -> Slot:
-        """Return the item of a piece: by its id, by its place, or else the last of its kind."""
+        """Return the item of a piece: by its id, by its place, or else the last of its kind that is not whole."""
         item_id, index = _string(event.get("item_id")), _index(event.get("output_index"))
         mine = [slot for slot in reversed(self._slots) if slot.kind == kind]
         for slot in mine:
             if item_id and slot.id == item_id:
                 return slot
         for slot in mine:
-            if index is None or slot.index == index:
+            if not slot.told and (index is None or slot.index == index):
                 return slot
         slot = self._begin(kind)
         slot.id, slot.index = item_id, index
         return slot
 
-    def _find(self, kind: Kind, item: Mapping[str, Any], index: int | None, *, done: bool) -> Slot | None:
-        """Return what was told before of *item*, which is at place *index* of the output."""
-        mine = [slot for slot in self._slots if slot.kind == kind and slot not in self._order]
+    def _find(
+        self, kind: Kind, item: Mapping[str, Any], index: int | None, *, done: bool, end: bool = False
+    ) -> Slot | None:
+        """Return what was told before of *item*, which is at place *index* of the output.
+
+        *done* says that it is told whole, *end* that the end of the response tells it once more.
+        """
         item_id, call_id = _string(item.get("id")), _string(item.get("call_id"))
+        mine = [slot for slot in self._slots if slot.kind == kind and slot not in self._order]
         for slot in mine:
-            if call_id and slot.call_id == call_id:
+            if item_id and slot.id == item_id and not (slot.call_id and call_id and slot.call_id != call_id):
+                return slot
+        # Under other ids, what was told whole is told again by the end of the response only.
+        mine = [slot for slot in mine if end or not slot.told]
+        for slot in mine:
+            if call_id and slot.call_id == call_id and (done or not (item_id and slot.id)):
                 return slot
         free = [slot for slot in mine if not (call_id and slot.call_id)]
-        for slot in free:
-            if item_id and slot.id == item_id:
-                return slot
         # Some count no places: what begins under an id of its own is another item.
         for slot in reversed(free):
             if index is not None and slot.index == index and (done or not (item_id and slot.id)):
@@ -271,6 +280,7 @@ class Assembly:
         slot.id = _string(item.get("id")) or slot.id
         slot.status = _string(item.get("status")) if done else slot.status
         slot.done = slot.done or done
+        slot.told = slot.told or done
         text = _text_of(slot.kind, item)
         if slot.kind == "function_call":
             slot.call_id = _string(item.get("call_id")) or slot.call_id

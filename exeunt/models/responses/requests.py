@@ -24,6 +24,7 @@ from exeunt.actors.models import (
 )
 from exeunt.actors.text import encodable
 from exeunt.models.door.calls import EMPTY_TEXT, legal_arguments, legal_name
+from exeunt.models.door.jsontext import is_list
 from exeunt.models.media import IMAGES_AND_PDFS, fitted
 from exeunt.models.responses.items import Call, Content, Item, Output, Text, parts_of
 from exeunt.models.responses.kept import ENCRYPTED, restored
@@ -175,7 +176,7 @@ def legal_id(call_id: str) -> str:
 
 
 def _with_encrypted(include: Any) -> list[Any]:
-    given: list[Any] = list(include) if isinstance(include, list | tuple) else []
+    given: list[Any] = include if is_list(include) else []
     return given if ENCRYPTED in given else [*given, ENCRYPTED]
 
 

@@ -84,10 +84,11 @@ class ResponsesSocketModel(ResponsesModel):
                     delta = reader.take(event)
                     if reader.is_done:
                         break
-                    yield STILL_AT_WORK if delta is None else delta
+                    piece = STILL_AT_WORK if delta is None else delta
+                    yield piece  # noqa: ASYNC119 - its reader closes it: `actors/activities/model_call.py`
                     event = await self._event(line, min(trio.current_time() + gap, end))
                 if delta is not None:
-                    yield delta
+                    yield delta  # noqa: ASYNC119 - as above
                 answer = reader.result()
                 line.remember(reader.response_id, parts, self._encoder.encode_answer(answer))
                 kept = True
@@ -100,24 +101,24 @@ class ResponsesSocketModel(ResponsesModel):
     async def _begin(self, request: ModelRequest, deadline: float) -> tuple[Line, Any, Encoded]:
         """Send *request*; return the connection, the first event of the answer, and what was asked."""
         parts = self._encoder.encode_parts(request)
-        bare = without_reasoning(request)
         line = await self.lines.take(request.session_id)
         if line is not None:
-            found = await self._asked(line, parts, bare, deadline, again=True)
+            found = await self._asked(line, request, parts, deadline, again=True)
             if found is not None:
                 return line, *found
             self.lines.stale += 1
         line = await self._open(request, deadline)
-        found = await self._asked(line, parts, bare, deadline, again=False)
+        found = await self._asked(line, request, parts, deadline, again=False)
         if found is None:
             raise _lost("the web socket was closed without an answer")
         return line, *found
 
     async def _asked(
-        self, line: Line, parts: Encoded, bare: ModelRequest | None, deadline: float, *, again: bool
+        self, line: Line, request: ModelRequest, parts: Encoded, deadline: float, *, again: bool
     ) -> tuple[Any, Encoded] | None:
         """Return the first event that is no refusal, and what was asked; `None` where the connection was dead."""
         asked = False
+        bare: ModelRequest | None = None
         try:
             message = line.continuing(parts)
             while True:
@@ -132,8 +133,8 @@ class ResponsesSocketModel(ResponsesModel):
                 line.last = None
                 if continued and FORGOTTEN in str(event):
                     message = None
-                elif bare is not None and refuses_reasoning(error):
-                    parts, bare, message = self._encoder.encode_parts(bare), None, None
+                elif bare is None and refuses_reasoning(error) and (bare := without_reasoning(request)):
+                    parts, message = self._encoder.encode_parts(bare), None
                 else:
                     raise error
         finally:
