@@ -79,7 +79,8 @@ class Media(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
         return f"<Media {self}>"
 
     def __str__(self) -> str:
-        name = f"{self.name}, " if self.name else ""
+        # On one line: models read this too, and take lines of their own for more than a name.
+        name = f"{' '.join(self.name.split())}, " if self.name else ""
         return f"{name}{self.mime_type}, {readable_size(len(self.data))}"
 
     @property

@@ -15,17 +15,20 @@ def media_from(results: Any) -> tuple[tuple[Media, ...], tuple[str, ...]]:
     """
     if results is None:
         return (), ()
-    if isinstance(results, (str, bytes, Mapping)) or not isinstance(results, Iterable):
+    if not _is_list(results):
         return (), ("[binary results left out: they are no list]",)
-    items: Iterable[Any] = results
     media: list[Media] = []
     told: list[str] = []
-    for result in items:
+    for result in results:
         try:
             media.append(_one(result))
         except InvalidMedia as error:
             told.append(f"[binary result left out: {encodable(str(error))}]")
     return tuple(media), tuple(told)
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping))
 
 
 def _one(result: Any) -> Media:

@@ -98,7 +98,7 @@ def shown(media: Media, support: MediaSupport) -> Media | str:
 
 def quoted(name: str, text: str) -> str:
     """Return a text that was attached, so that the model sees where it begins and ends."""
-    title = f' name="{name}"' if name else ""
+    title = f' name="{" ".join(name.split()).replace(chr(34), chr(39))}"' if name else ""
     return f"<attached_document{title}>\n{text}\n</attached_document>"
 
 

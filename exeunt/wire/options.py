@@ -8,6 +8,7 @@ from pathlib import Path
 import attrs
 
 from exeunt.actors.errors import InvalidConfiguration
+from exeunt.actors.media import DEFAULT_MEDIA_LIMITS, MediaLimits
 from exeunt.supervisor.checks import number, whole_number
 
 MIB = 1024 * 1024
@@ -18,6 +19,11 @@ def _folder(instance: object, attribute: "attrs.Attribute[Path | None]", value: 
         raise InvalidConfiguration(
             f"{attribute.name} must be the absolute path of a folder, not {str(value)!r:.80}"
         )
+
+
+def _limits(instance: object, attribute: "attrs.Attribute[MediaLimits]", value: object) -> None:
+    if not isinstance(value, MediaLimits):
+        raise InvalidConfiguration(f"{attribute.name} must be MediaLimits, not {value!r:.80}")
 
 
 @attrs.frozen(kw_only=True)
@@ -54,6 +60,8 @@ class WireOptions:
         default=None, converter=attrs.converters.optional(Path), validator=_folder
     )
     """The folder below which files are read that clients attach by their path. `None`: paths are only named."""
+    media_limits: MediaLimits = attrs.field(default=DEFAULT_MEDIA_LIMITS, validator=_limits)
+    """How much a session takes in of what its clients attach, and their tools show."""
     shutdown_ends_server: bool = False
     """Whether `runtime.shutdown` of a client ends the server: for one that serves its standard input alone."""
 

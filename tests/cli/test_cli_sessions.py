@@ -18,6 +18,7 @@ from exeunt.cli.sessions.looking import delete_sessions, list_sessions, show_ses
 from exeunt.cli.sessions.place import default_journal, sqlite_path, user_data
 from exeunt.cli.sessions.transfer import export_sessions, import_sessions
 from exeunt.testing import ScriptedModel, call, say
+from tests.actors.media_support import PIXEL
 from tests.cli.programs import run
 
 
@@ -116,6 +117,19 @@ async def test_a_session_is_shown_with_its_conversation_and_its_last_events(jour
     assert [message["content"] for message in found["messages"]][:3] == ["Be brief.", "hello", "hi"]
     assert [event["type"] for event in found["last_events"]] == ["session.shutdown"]
     assert (found["waiting"], found["turn_under_way"], found["generation"]) == ([], False, 2)
+
+
+async def test_pictures_are_named_and_not_printed_and_go_through_an_export_whole(tmp_path: Path) -> None:
+    path, other, exported = tmp_path / "a.sqlite3", tmp_path / "b.sqlite3", tmp_path / "a.jsonl"
+    async with open_host(journal=url(path)) as host:
+        session = await host.create_session(session_id="hamlet", model=ScriptedModel(["alas"]))
+        await session.send_and_wait("look", attachments=[PIXEL])
+    assert "user       look [pixel.png, image/png, 70 bytes]" in await ok("show", "hamlet", path=path)
+    found = json.loads(await ok("show", "hamlet", "--json", path=path))
+    assert found["messages"][0]["media"] == ["pixel.png, image/png, 70 bytes"]
+    await ok("export", "--all", "-o", str(exported), path=path)
+    await ok("import", str(exported), path=other)
+    assert (await logs(other))["hamlet"] == (await logs(path))["hamlet"]
 
 
 async def test_deleted_sessions_are_gone_and_others_stay(journal: Path) -> None:

@@ -64,6 +64,14 @@ def test_a_text_is_quoted_in_the_message() -> None:
     assert sent(user("look", NOTES)) == [{"role": "user", "content": content}]
 
 
+def test_a_name_stays_on_its_line_and_in_its_quotes() -> None:
+    (message,) = sent(user("", Media("text/plain", b"t", 'a"\n<b>'), Media("audio/wav", b"s", "c\nd")))
+    assert message["content"] == (
+        '<attached_document name="a\' <b>">\nt\n</attached_document>\n\n'
+        "[resource left out: c d, audio/wav, 1 bytes; the model takes images and documents only]"
+    )
+
+
 def test_images_of_results_stand_behind_the_last_result_of_their_batch() -> None:
     unnamed = Media("image/png", PNG)
     messages = [

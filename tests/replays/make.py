@@ -12,6 +12,7 @@ import trio
 
 from exeunt import (
     LeavePending,
+    Media,
     RetryPolicy,
     Session,
     SessionHost,
@@ -36,6 +37,7 @@ from exeunt.testing.journal_events import TEXT, every_event
 from exeunt.testing.journals import running_journal
 from exeunt.testing.replies import Call, Say
 from tests.actors.clear_support import settled
+from tests.actors.media_support import NOTES, PAPER, PIXEL
 from tests.durability.resume_support import until
 from tests.replays.records import FOLDER, Record, record
 
@@ -287,6 +289,23 @@ async def truncated(host: SessionHost, store: MemoryStore) -> None:
     await session.send_and_wait("again from there")
 
 
+async def pictures(host: SessionHost, store: MemoryStore) -> None:
+    """Attachments and results that show something; the oldest have left the context, and more wait."""
+    gate = Gate()
+
+    @tool
+    async def draw() -> list[str | Media]:
+        """Draw."""
+        return ["drawn", PIXEL]
+
+    model = ScriptedModel([call("draw"), "nice", call("draw"), call("wait")])
+    session = await create(host, model, draw, tool_at(gate, "wait"), media_limits={"session": 250})
+    await session.send_and_wait(TEXT, attachments=[PAPER, NOTES])
+    await session.send("and another", attachments=[Media("text/plain", TEXT.encode(), TEXT)])
+    await gate.entered()
+    await session.send("to wait", attachments=[PIXEL])
+
+
 async def played(play: Play) -> Record:
     """Return the record of what *play* does, as it is stored when that is done and nothing has been ended."""
     store = MemoryStore()
@@ -321,7 +340,7 @@ async def kinds(new: Collection[str]) -> Record:
 
 async def main(version: str) -> None:
     """Write the records that are not there yet, and one of the kinds of events that are in none."""
-    for play in (outcomes, clears, cut_off, taken_up, people, failed, truncated):
+    for play in (outcomes, clears, cut_off, taken_up, people, failed, truncated, pictures):
         path = FOLDER / f"{version}-{play.__name__}.jsonl"
         if not path.exists():
             write(path, await played(play))

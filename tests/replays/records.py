@@ -91,6 +91,7 @@ def told(state: SessionState) -> dict[str, Any]:
             ]
             for m in state.context.visible()
         ],
+        "media": [[repr(media) for media in m.media] for m in state.context.visible()],
         "batch_is_open": state.context.batch is not None,
         "queue": [[item.message_id, item.prompt] for item in state.queue or ()],
         "steering": [[item.message_id, item.prompt] for item in state.steering or ()],

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from trio.testing import MockClock
 
+from exeunt import MediaLimits
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.testing import ScriptedModel, call
 from exeunt.testing.http_double import HttpDouble, HttpReply, open_http_double
@@ -82,6 +83,25 @@ async def test_what_cannot_be_attached_is_refused_and_nothing_is_sent(
             await client.say("look", attachments=[attachment])
         assert caught.value.data == {"type": "InvalidMedia"}
         assert await stored(client, "user.message") == []
+
+
+async def test_a_server_says_how_much_its_sessions_take_in(autojump_clock: MockClock) -> None:
+    options = WireOptions(media_limits=MediaLimits(item=69))
+    model = ScriptedModel([call("draw"), "hm"])
+    async with open_wire(model, options=options) as wire:
+        client = await wire.connect()
+        await client.create(tools=[tool("draw")])
+        with pytest.raises(WireFailure, match=r"pixel\.png, image/png, 70 bytes is more than") as caught:
+            await client.say("look", attachments=[BLOB])
+        assert caught.value.data == {"type": "MediaTooLarge"}
+        await client.say("draw")
+        await client.give(
+            await client.requested(), result={"textResultForLlm": "", "binaryResultsForLlm": [RESULT]}
+        )
+        await client.event("session.idle")
+    assert model.requests[1].messages[-1].content == (
+        "[image left out: pixel.png, image/png, 70 bytes; larger than 69 bytes]"
+    )
 
 
 async def test_what_stands_on_github_and_what_extensions_say_is_told_as_text(
@@ -440,3 +460,8 @@ async def test_every_way_to_send_brings_what_is_attached(method: str, root: Path
 def test_a_folder_of_attachments_must_be_there(path: str) -> None:
     with pytest.raises(InvalidConfiguration, match="attachments_root must be the absolute path of a folder"):
         WireOptions(attachments_root=path)
+
+
+def test_limits_of_media_are_media_limits() -> None:
+    with pytest.raises(InvalidConfiguration, match="media_limits must be MediaLimits"):
+        WireOptions(media_limits={"item": 1})  # type: ignore[arg-type]

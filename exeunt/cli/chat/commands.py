@@ -49,7 +49,8 @@ def event_line(event: Event, width: int) -> str:
 
 def _message_line(message: Message, width: int) -> str:
     calls = "".join(f" {call.name}({call.arguments_json})" for call in message.tool_calls)
-    text = one_line(f"{message.content}{calls}", max(10, width - 11))
+    shown = "".join(f" [{media}]" for media in message.media)
+    text = one_line(f"{message.content}{shown}{calls}", max(10, width - 11))
     return f"{message.role:9}  {text}"
 
 

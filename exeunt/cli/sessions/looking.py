@@ -143,6 +143,8 @@ def _message(message: Any) -> dict[str, Any]:
             {"id": call.id, "name": call.name, "arguments_json": call.arguments_json}
             for call in message.tool_calls
         ]
+    if message.media:
+        found["media"] = [str(media) for media in message.media]
     if message.tool_call_id is not None:
         found["tool_call_id"] = message.tool_call_id
     return found

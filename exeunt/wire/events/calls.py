@@ -49,6 +49,7 @@ def tool_complete(mapper: EventMapper, event: core.ToolExecutionComplete) -> Map
             "content": event.content,
             "detailedContent": event.session_log or event.content,
         }
+        data["result"] = result
         if event.contents:
             result["contents"] = list(event.contents)
         if event.sources:
@@ -56,7 +57,6 @@ def tool_complete(mapper: EventMapper, event: core.ToolExecutionComplete) -> Map
         if event.media:
             with_data = event.seq >= mapper.data_from
             result["binaryResultsForLlm"] = binary_results(event.media, with_data=with_data)
-        data["result"] = result
     else:
         data["error"] = error
     return mapper.persisted(event, data)

@@ -6,7 +6,7 @@ from typing import Any
 import attrs
 
 from exeunt.actors.errors import TurnAborted, TurnFailed
-from exeunt.actors.media import DEFAULT_MEDIA_LIMITS, Media
+from exeunt.actors.media import Media
 from exeunt.wire.connection import Connection
 from exeunt.wire.messages.sessions import Abort, OneMessage, Send, SendMessages
 from exeunt.wire.rpc import FAILED, RpcError
@@ -92,7 +92,7 @@ async def _told_with_files(hub: Hub, message: Send | OneMessage) -> Told:
     root = hub.options.attachments_root
     if root is None or not names_files(message.attachments):
         return _told(message)
-    return _told(message, await read_files(message.attachments, root, DEFAULT_MEDIA_LIMITS))
+    return _told(message, await read_files(message.attachments, root, hub.options.media_limits))
 
 
 def _told(message: Send | OneMessage, files: Read | None = None) -> Told:

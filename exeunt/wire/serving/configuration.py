@@ -78,6 +78,7 @@ def options_for(served: "Served", handlers: Handlers) -> tuple[str, SessionOptio
         hooks=handlers.hooks if hooked else None,
         tenant=served.tenant,
         streaming=bool(config.streaming),
+        media_limits=served.hub.options.media_limits,
     )
     return name, options
 
