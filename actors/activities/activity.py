@@ -9,7 +9,7 @@ stale.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import trio
@@ -40,7 +40,7 @@ class Activity(ABC):
         self.actor = actor
 
     @abstractmethod
-    async def run(self) -> Any:
+    def run(self) -> Coroutine[Any, Any, Any]:
         """Do it and return the result. Raises nothing but cancellations."""
 
     @abstractmethod
