@@ -17,7 +17,7 @@ BIN = Path(sys.executable).parent
     [
         ({}, None, None),
         ({"EXEUNT_SESSION_FILES": ""}, None, None),
-        ({"COPILOT_HOME": "/home"}, None, None),
+        ({"COPILOT_HOME": "/base"}, None, None),
         ({"EXEUNT_SESSION_FILES": "/here"}, None, Path("/here")),
         ({"EXEUNT_SESSION_FILES": "/here"}, Path("/there"), Path("/there")),
     ],
@@ -33,8 +33,8 @@ def test_a_server_keeps_files_where_it_is_told_to(
     [
         ({}, None),
         ({"COPILOT_HOME": ""}, None),
-        ({"COPILOT_HOME": "/home"}, Path("/home/session-state")),
-        ({"COPILOT_HOME": "/home", "EXEUNT_SESSION_FILES": "/here"}, Path("/here")),
+        ({"COPILOT_HOME": "/base"}, Path("/base/session-state")),
+        ({"COPILOT_HOME": "/base", "EXEUNT_SESSION_FILES": "/here"}, Path("/here")),
     ],
 )
 def test_a_runtime_keeps_files_below_the_base_directory_of_its_client(

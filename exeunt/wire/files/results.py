@@ -48,7 +48,11 @@ async def moved(store: FileStore, result: ToolResult, now: float) -> ToolResult:
     suffix = "".join(secrets.choice(_LETTERS) for _ in range(6))
     path = f"{FOLDER}/{int(now * 1000)}-copilot-tool-output-{suffix}.txt"
     await write_long(store, path, text)
-    return msgspec.structs.replace(result, text_result_for_llm=named(store.place(path), text))
+    # People see the whole of it, as they do where a tool gives them a text of their own.
+    shown = text if result.session_log is None else result.session_log
+    return msgspec.structs.replace(
+        result, text_result_for_llm=named(store.place(path), text), session_log=shown
+    )
 
 
 def named(place: str, text: str) -> str:
