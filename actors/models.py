@@ -63,6 +63,12 @@ class Message(Protocol):
         ...
 
 
+def reasoning_blocks_of(message: Message) -> "ReasoningBlocks | None":
+    """Return what an answer's model wants to be given back with it; `None` for messages that have nothing like it."""
+    blocks: ReasoningBlocks | None = getattr(message, "reasoning_blocks", None)
+    return blocks
+
+
 class ToolDefinition(msgspec.Struct, frozen=True):
     """A tool as the model sees it."""
 
@@ -89,11 +95,28 @@ class ModelRequest(msgspec.Struct, frozen=True):
     """Further headers for doors that speak HTTP; those of the provider's configuration win."""
 
 
+class ReasoningBlocks(msgspec.Struct, frozen=True, gc=False):
+    """What a model wants to be given back of how it came to an answer, such as encrypted reasoning."""
+
+    provider: str
+    """Which door made them and for which model: only the same one sends them again."""
+    blocks: str
+    """The JSON text of an array, as the model's server wrote it."""
+
+
 class Usage(msgspec.Struct, frozen=True, gc=False):
     """Tokens of one model call. Zero where the model did not say."""
 
     input_tokens: int = 0
+    """All of the request, those of the cache too."""
     output_tokens: int = 0
+    """All of the answer, those of its reasoning too."""
+    cache_read_tokens: int = 0
+    """Of the input, those that the provider had in its cache."""
+    cache_write_tokens: int = 0
+    """Of the input, those that the provider put into its cache."""
+    reasoning_tokens: int = 0
+    """Of the output, those of its reasoning."""
 
 
 class ModelResponse(msgspec.Struct, frozen=True, gc=False):
@@ -106,6 +129,8 @@ class ModelResponse(msgspec.Struct, frozen=True, gc=False):
     as `ModelError` by the doors where an answer is unusable."""
     usage: Usage | None = None
     reasoning: str = ""
+    reasoning_blocks: ReasoningBlocks | None = None
+    """Kept with the answer, and given back in the later requests of the session."""
 
 
 class ModelDelta(msgspec.Struct, frozen=True, gc=False):

@@ -3,7 +3,7 @@
 from typing import Any, ClassVar
 
 from exeunt.actors.events.envelope import EphemeralEvent, Event
-from exeunt.actors.models import Role, ToolCall
+from exeunt.actors.models import ReasoningBlocks, Role, ToolCall
 from exeunt.actors.outcomes import TurnEndReason
 
 
@@ -85,6 +85,8 @@ class AssistantMessage(Event, frozen=True, gc=False, tag="assistant.message"):
     """The id under which its pieces were shown, if they were."""
     tool_calls: tuple[ToolCall, ...] = ()
     reasoning: str = ""
+    reasoning_blocks: ReasoningBlocks | None = None
+    """What the model wants to be given back with this answer. Opaque, and for no other model."""
 
     @property
     def message_id(self) -> str:
@@ -154,6 +156,12 @@ class AssistantUsage(EphemeralEvent, frozen=True, gc=False, tag="assistant.usage
     output_tokens: int
     duration: float
     """Seconds."""
+    cache_read_tokens: int = 0
+    """Of the input, those that the provider had in its cache."""
+    cache_write_tokens: int = 0
+    """Of the input, those that the provider put into its cache."""
+    reasoning_tokens: int = 0
+    """Of the output, those of the model's reasoning."""
 
 
 class ModelCallFailure(EphemeralEvent, frozen=True, gc=False, tag="model.call_failure"):

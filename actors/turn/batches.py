@@ -32,7 +32,8 @@ def open_batch(
     """Log the answer and its calls, and let them go: all at once, but for sequential ones."""
     calls = _legal_calls(actor, answer.tool_calls)
     reasoning = encodable(answer.reasoning) if answer.reasoning else ""
-    actor.emit(AssistantMessage, content, turn.turn_id, message_id, calls, reasoning)
+    blocks = answer.reasoning_blocks
+    actor.emit(AssistantMessage, content, turn.turn_id, message_id, calls, reasoning, blocks)
     now = actor.host.clock.now()
     turn.batch = Batch([Call(actor, turn, call, index, now) for index, call in enumerate(calls)])
     turn.phase = "tools"

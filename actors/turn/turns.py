@@ -316,6 +316,9 @@ def _take_answer(actor: SessionActor, turn: Turn, activity: ModelCall, answer: M
         usage.input_tokens,
         usage.output_tokens,
         seconds,
+        usage.cache_read_tokens,
+        usage.cache_write_tokens,
+        usage.reasoning_tokens,
     )
     content = encodable(answer.content)
     if content:
@@ -324,7 +327,8 @@ def _take_answer(actor: SessionActor, turn: Turn, activity: ModelCall, answer: M
         batches.open_batch(actor, turn, activity.message_id, content, answer)
         return
     reasoning = encodable(answer.reasoning) if answer.reasoning else ""
-    actor.emit(AssistantMessage, content, turn.turn_id, activity.message_id, (), reasoning)
+    blocks = answer.reasoning_blocks
+    actor.emit(AssistantMessage, content, turn.turn_id, activity.message_id, (), reasoning, blocks)
     end_step(actor, turn)
     endings.end_turn(actor, turn, TurnEndReason.COMPLETED)
 

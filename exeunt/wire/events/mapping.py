@@ -297,6 +297,12 @@ def _usage(mapper: EventMapper, event: core.AssistantUsage) -> Mapped:
         "outputTokens": event.output_tokens,
         "duration": int(event.duration * 1000),
     }
+    details = {
+        "cacheReadTokens": event.cache_read_tokens,
+        "cacheWriteTokens": event.cache_write_tokens,
+        "reasoningTokens": event.reasoning_tokens,
+    }
+    data |= {name: tokens for name, tokens in details.items() if tokens}
     return (mapper.ephemeral(event, data),)
 
 
