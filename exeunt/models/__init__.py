@@ -1,6 +1,7 @@
 """Doors to model APIs, one folder each. Each model is a `ModelClient` of `exeunt.actors.models`.
 
-`model_from_provider` makes one from plain configuration, as it stands in a file or comes over the wire.
+`model_from_provider` makes one from plain configuration, as it stands in a file or comes over the wire. What the
+doors have in common is in `door`, and their HTTP client in `http`.
 """
 
 from collections.abc import Mapping
@@ -9,9 +10,10 @@ from typing import Any
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.models import ModelClient
 
-__all__ = ["model_from_provider"]
+__all__ = ["PROVIDER_TYPES", "model_from_provider", "model_names"]
 
-_TYPES = ("openai",)
+PROVIDER_TYPES = ("openai",)
+"""What `type` of a provider may be."""
 
 
 def model_from_provider(model: str, provider: Mapping[str, Any]) -> ModelClient:
@@ -23,9 +25,27 @@ def model_from_provider(model: str, provider: Mapping[str, Any]) -> ModelClient:
     """
     if not isinstance(provider, Mapping):
         raise InvalidConfiguration(f"provider must be a mapping, not {type(provider).__name__}")
-    kind = provider.get("type")
-    if kind == "openai":
+    # Each door is imported by who uses it.
+    if provider.get("type") == "openai":
         from exeunt.models.openai.provider import openai_provider
 
         return openai_provider(model, provider)
-    raise InvalidConfiguration(f"provider type {kind!r} is not known: use one of {', '.join(_TYPES)}")
+    raise _unknown_type(provider)
+
+
+async def model_names(provider: Mapping[str, Any]) -> list[str]:
+    """Ask *provider*, as for `model_from_provider`, for the ids of its models, in its order.
+
+    Waits 30 seconds at most. Raises `InvalidConfiguration`, `ModelError`.
+    """
+    if provider.get("type") == "openai":
+        from exeunt.models.openai.provider import openai_model_names
+
+        return await openai_model_names(provider)
+    raise _unknown_type(provider)
+
+
+def _unknown_type(provider: Mapping[str, Any]) -> InvalidConfiguration:
+    return InvalidConfiguration(
+        f"provider type {provider.get('type')!r} is not known: use one of {', '.join(PROVIDER_TYPES)}"
+    )

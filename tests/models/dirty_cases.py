@@ -8,7 +8,7 @@ import json
 import pathlib
 from typing import Any
 
-from exeunt.models.openai.jsontext import is_list
+from exeunt.models.door.jsontext import is_list
 from exeunt.testing.http_double import HttpReply
 
 CASES = sorted((pathlib.Path(__file__).parent / "dirty").glob("*.json"))

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 
 from exeunt.actors.models import ModelDelta, ModelRequest, ModelResponse, Role, ToolCall, ToolDefinition
+from exeunt.models.door.answers import STILL_AT_WORK
 from exeunt.models.openai import OpenAIModel
-from exeunt.models.openai.answers import STILL_AT_WORK
 from exeunt.testing.http_double import HttpDouble
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from exeunt.models.openai.jsontext import is_dict, is_list
+from exeunt.models.door.jsontext import is_dict, is_list
 from exeunt.testing.http_double import HttpReply, HttpRequest, event_stream
 from tests.models.openai_support import chunk, completion
 

@@ -2,7 +2,7 @@
 
 import json
 
-from exeunt.models.openai.answers import AnswerReader
+from exeunt.models.openai.answers import CompletionReader
 
 
 def test_a_text_and_its_calls_in_a_choice_each_are_one_answer() -> None:
@@ -15,7 +15,7 @@ def test_a_text_and_its_calls_in_a_choice_each_are_one_answer() -> None:
             "finish_reason": "tool_calls",
         },
     ]
-    reader = AnswerReader({"look"})
+    reader = CompletionReader({"look"})
     assert list(reader.feed(json.dumps({"choices": choices}).encode())) == []
     response = reader.result()
     assert response.content == "I look."

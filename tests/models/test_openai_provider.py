@@ -115,7 +115,7 @@ async def test_a_closed_client_is_not_handed_out_again() -> None:
 
 
 async def test_what_no_session_holds_is_forgotten() -> None:
-    from exeunt.models.openai.provider import shared_by_run
+    from exeunt.models.door.sharing import shared_by_run
 
     client = await make("m", {"type": "openai"})
     assert len(shared_by_run.get().models) == 1

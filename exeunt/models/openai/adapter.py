@@ -14,10 +14,11 @@ import openai
 import trio
 
 from exeunt.actors.models import ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse
+from exeunt.models.door.answers import STILL_AT_WORK, AnswerReader
+from exeunt.models.door.failures import failure
 from exeunt.models.http import Timeouts
 from exeunt.models.http.decoding import Decoder, too_large
-from exeunt.models.openai.answers import STILL_AT_WORK, AnswerReader
-from exeunt.models.openai.failures import failure
+from exeunt.models.openai.answers import CompletionReader
 from exeunt.models.openai.requests import RequestEncoder
 
 # As of `OpenAIModel`.
@@ -80,7 +81,7 @@ class OpenAIClientModel:
         end = start + (limits.stream_total if stream else limits.total)
         deadline = min(start + limits.first_byte, end) if stream else end
         response = await self._post(request, stream, deadline)
-        reader = AnswerReader({tool.name for tool in request.tools})
+        reader = CompletionReader({tool.name for tool in request.tools})
         body = response.aiter_raw()
         size = 0
         try:

@@ -18,7 +18,7 @@ from exeunt.actors.models import (
     Usage,
 )
 from exeunt.actors.text import encodable
-from exeunt.models.openai.jsontext import dumps, is_dict, is_list, is_object, loads, without_lone_surrogates
+from exeunt.models.door.jsontext import dumps, is_dict, is_list, is_object, loads, without_lone_surrogates
 
 _FINISH: Mapping[str, FinishReason] = {
     "tool_calls": "tool_calls",

@@ -1,59 +1,15 @@
-"""OpenAI-compatible models from plain configuration, shared by the sessions that have the same."""
+"""OpenAI-compatible models from plain configuration."""
 
-import json
 from collections.abc import Mapping
 from typing import Any
-from weakref import WeakValueDictionary
-
-import trio
 
 from exeunt.actors.errors import InvalidConfiguration
-from exeunt.models.http import HttpClient, Timeouts
+from exeunt.models.door.headers import bearer, wire_headers
+from exeunt.models.door.listing import listed_models
+from exeunt.models.door.sharing import CONNECTION_KINDS, Kinds, given_of, shared_model
 from exeunt.models.openai.model import DEFAULT_BASE_URL, OpenAIModel
 
-_KEYS = frozenset(
-    {
-        "type",
-        "base_url",
-        "api_key",
-        "headers",
-        "proxy",
-        "trust_env",
-        "options",
-        "developer_role",
-        "stream_usage",
-    }
-)
-
-
-_KINDS: dict[str, type | tuple[type, ...]] = {
-    "base_url": str,
-    "api_key": str,
-    "headers": Mapping,
-    "proxy": str,
-    "trust_env": bool,
-    "options": Mapping,
-    "developer_role": str,
-    "stream_usage": bool,
-}
-
-_DAY = 86400.0
-
-# Who describes a model by configuration has no other place for time-outs than the session's `Waits`, which bound the
-# same waits: a second bound here would cut off a session that is willing to wait for longer.
-_TIMEOUTS = Timeouts(first_byte=_DAY, gap=_DAY, total=_DAY, stream_total=_DAY)
-
-
-class _Shared:
-    """What one trio run shares. Weak: connections go with the last session that uses them."""
-
-    def __init__(self) -> None:
-        self.models: WeakValueDictionary[str, OpenAIModel] = WeakValueDictionary()
-        self.clients: WeakValueDictionary[str, HttpClient] = WeakValueDictionary()
-
-
-# Connections belong to the trio run that made them; two runs in two threads must not share any.
-shared_by_run: trio.lowlevel.RunVar[_Shared] = trio.lowlevel.RunVar("exeunt.models.openai")
+_KINDS: Kinds = {**CONNECTION_KINDS, "options": Mapping, "developer_role": str, "stream_usage": bool}
 
 
 def openai_provider(model: str, provider: Mapping[str, Any]) -> OpenAIModel:
@@ -64,43 +20,15 @@ def openai_provider(model: str, provider: Mapping[str, Any]) -> OpenAIModel:
     the same `base_url`, `api_key`, `headers` and `proxy` share their connections, inside of one trio run.
     How long an answer may take is up to the session's `Waits`. Raises `InvalidConfiguration`.
     """
-    unknown = sorted(str(key) for key in provider if key not in _KEYS)
-    if unknown:
-        raise InvalidConfiguration(
-            f"provider holds {', '.join(unknown)}, which type 'openai' does not know: use {', '.join(sorted(_KEYS))}"
-        )
-    given = {key: value for key, value in provider.items() if key != "type" and value is not None}
-    for key, kinds in _KINDS.items():
-        if key in given and not isinstance(given[key], kinds):
-            raise InvalidConfiguration(f"provider has {key} of type {type(given[key]).__name__}")
+    given = given_of(provider, _KINDS)
     if given.get("developer_role", "system") not in ("system", "developer"):
         raise InvalidConfiguration("provider has a developer_role that is neither 'system' nor 'developer'")
-    connections = {key: given.get(key) for key in ("base_url", "api_key", "headers", "proxy", "trust_env")}
-    connections["base_url"] = given.get("base_url", DEFAULT_BASE_URL)
-    whole = _key({"model": model, **given, **connections})
-    try:
-        shared = shared_by_run.get()
-    except LookupError:
-        shared = _Shared()
-        shared_by_run.set(shared)
-    except RuntimeError:
-        return OpenAIModel(model, **given, timeouts=_TIMEOUTS)
-    found = shared.models.get(whole)
-    if found is not None and not found.http.is_closed:
-        return found
-    part = _key(connections)
-    http = shared.clients.get(part)
-    client = OpenAIModel(
-        model, **given, timeouts=_TIMEOUTS, http=None if http is None or http.is_closed else http
-    )
-    shared.clients[part] = client.http
-    shared.models[whole] = client
-    return client
+    return shared_model(OpenAIModel, model, given, base_url=DEFAULT_BASE_URL)
 
 
-def _key(value: Mapping[str, Any]) -> str:
-    try:
-        # Mappings of any kind count as dictionaries, and the order of their keys does not count.
-        return json.dumps(value, sort_keys=True, default=dict)
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidConfiguration(f"provider must hold plain values only: {error}") from None
+async def openai_model_names(provider: Mapping[str, Any]) -> list[str]:
+    """Ask *provider* for the ids of its models, in its order. Raises `InvalidConfiguration`, `ModelError`."""
+    # Any model of the provider has the connections.
+    http = openai_provider("-", provider).http
+    headers, _ = wire_headers(bearer(provider.get("api_key")), provider.get("headers") or {})
+    return await listed_models(http, provider.get("base_url") or DEFAULT_BASE_URL, "/models", headers)

@@ -14,7 +14,7 @@ import msgspec
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.models import Message, ModelRequest, ToolCall, ToolDefinition
 from exeunt.actors.text import encodable
-from exeunt.models.openai.jsontext import is_object, without_lone_surrogates
+from exeunt.models.door.jsontext import is_object, without_lone_surrogates
 
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}", re.ASCII)
 _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]", re.ASCII)

@@ -17,9 +17,8 @@ from exeunt.actors.models import (
     ModelRequest,
     ModelResponse,
 )
-from exeunt.models import model_from_provider
+from exeunt.models import model_from_provider, model_names
 from exeunt.models.http.urls import parse_endpoint
-from exeunt.models.openai.listing import model_names
 from exeunt.models.openai.model import DEFAULT_BASE_URL, OpenAIModel
 from exeunt.wire.messages.sessions import ProviderConfig, SessionConfig
 from exeunt.wire.serving.carrying import Carrier

@@ -9,7 +9,7 @@ import msgspec
 
 from exeunt.actors.events import Event, MessageAccepted, MessageDropped, TurnEnd, UserMessage
 from exeunt.actors.models import ModelClient, ModelDelta, ModelRequest, ModelResponse
-from exeunt.models.openai.headers import checked_headers
+from exeunt.models.door.headers import checked_headers
 
 NOTED = "headersOf"
 """Under which the note of a message names its headers. The log has the name only: they may be secrets."""

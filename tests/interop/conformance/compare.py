@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from exeunt.models.openai.jsontext import is_dict, is_list
+from exeunt.models.door.jsontext import is_dict, is_list
 
 WIDTH = 160
 """Characters of a value in a difference."""

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, cast
 
-from exeunt.models.openai.jsontext import is_dict, is_list
+from exeunt.models.door.jsontext import is_dict, is_list
 
 JSON = Any
 Event = Mapping[str, JSON]

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
-from exeunt.models.openai.jsontext import is_dict, is_list
+from exeunt.models.door.jsontext import is_dict, is_list
 
 Shown = Mapping[str, Any]
 Rule = Callable[[Shown], Shown]

@@ -6,8 +6,8 @@ from typing import Any
 
 from exeunt.actors.models import ModelError, ModelErrorKind
 from exeunt.actors.text import encodable
+from exeunt.models.door.jsontext import is_dict, is_list, loads
 from exeunt.models.http.retry_after import retry_advice
-from exeunt.models.openai.jsontext import is_dict, is_list, loads
 
 MAX_ERROR_BYTES = 256 * 1024
 """Of an error's body. Some gateways answer with a whole page."""

@@ -1,17 +1,13 @@
 """Which models a provider has."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import trio
 
 from exeunt.actors.models import ModelError, ModelErrorKind
+from exeunt.models.door.failures import failure
+from exeunt.models.door.headers import WireHeaders
+from exeunt.models.door.jsontext import is_dict, is_list, loads
+from exeunt.models.http import HttpClient
 from exeunt.models.http.urls import parse_endpoint
-from exeunt.models.openai.failures import failure
-from exeunt.models.openai.headers import wire_headers
-from exeunt.models.openai.jsontext import is_dict, is_list, loads
-from exeunt.models.openai.model import DEFAULT_BASE_URL
-from exeunt.models.openai.provider import openai_provider
 
 SECONDS = 30.0
 """For the whole list: a person may be waiting for it."""
@@ -20,15 +16,12 @@ MOST_BYTES = 4 * 1024 * 1024
 """The longest lists have some hundred models, of 1 KiB each."""
 
 
-async def model_names(provider: Mapping[str, Any]) -> list[str]:
-    """Ask *provider*, as for `openai_provider`, for the ids of its models, in its order.
+async def listed_models(http: HttpClient, base_url: str, path: str, headers: WireHeaders) -> list[str]:
+    """Ask for the list at *path* below *base_url*; return the ids under `data`, in the order of the provider.
 
     Raises `InvalidConfiguration`, `ModelError`.
     """
-    # Any model of the provider has the connections.
-    http = openai_provider("-", provider).http
-    _, target = parse_endpoint(provider.get("base_url") or DEFAULT_BASE_URL, "/models")
-    headers, _ = wire_headers(provider.get("api_key"), provider.get("headers") or {})
+    _, target = parse_endpoint(base_url, path)
     deadline = trio.current_time() + SECONDS
     with await http.get(target.encode("ascii"), headers, deadline=deadline, max_bytes=MOST_BYTES) as response:
         body = await response.read(deadline=deadline)

@@ -37,23 +37,31 @@ def with_headers(headers: WireHeaders, further: Iterable[tuple[str, str]]) -> Wi
     return [*headers, *(pair for pair in pairs if pair[0] not in known)]
 
 
-def wire_headers(api_key: str | None, extra: Mapping[str, str]) -> tuple[WireHeaders, WireHeaders]:
-    """Return the headers of a plain and of a streaming request. *extra* wins. Raises `InvalidConfiguration`.
+def checked_key(api_key: str) -> str:
+    """Return *api_key*. Raises `InvalidConfiguration`, without quoting it, for what cannot be a key."""
+    if not isinstance(api_key, str) or not api_key.strip() or not api_key.isascii():
+        raise InvalidConfiguration("api_key must be an ASCII text that is not blank, or None")
+    return api_key
 
-    Messages never quote a value: it may be a secret.
+
+def bearer(api_key: str | None) -> dict[str, str]:
+    """Return the header that carries *api_key* as a bearer token; none without one."""
+    return {} if api_key is None else {"authorization": f"Bearer {checked_key(api_key)}"}
+
+
+def wire_headers(own: Mapping[str, str], extra: Mapping[str, str]) -> tuple[WireHeaders, WireHeaders]:
+    """Return the headers of a plain and of a streaming request. *own* are those of the door, and *extra* win.
+
+    Raises `InvalidConfiguration`. Messages never quote a value: it may be a secret.
     """
-    own = {
+    common = {
         "user-agent": "exeunt",
         "content-type": "application/json",
         # An event stream through a compressor arrives in lumps.
         "accept-encoding": "identity",
     }
-    if api_key is not None:
-        if not isinstance(api_key, str) or not api_key.strip() or not api_key.isascii():
-            raise InvalidConfiguration("api_key must be an ASCII text that is not blank, or None")
-        own["authorization"] = f"Bearer {api_key}"
-    own = checked_headers(own) | checked_headers(extra)
-    pairs = [(name.encode("ascii"), value.encode("latin-1")) for name, value in own.items()]
-    if "accept" in own:
+    sent = checked_headers(common | dict(own)) | checked_headers(extra)
+    pairs = [(name.encode("ascii"), value.encode("latin-1")) for name, value in sent.items()]
+    if "accept" in sent:
         return pairs, pairs
     return [*pairs, (b"accept", b"application/json")], [*pairs, (b"accept", b"text/event-stream")]
