@@ -26,6 +26,10 @@ class InvalidToolDefinition(InvalidConfiguration):
     """A tool cannot be made of this function: its name or its annotations do not allow it."""
 
 
+class PriceUnknown(InvalidConfiguration):
+    """A session is to be limited in credits, and its model has no price: nobody could count them."""
+
+
 class EndpointUnavailable(ExeuntError, OSError):
     """A server of the host cannot listen where it was told to. `__cause__` is the system's reason."""
 
@@ -160,6 +164,25 @@ class TurnInterrupted(TurnError):
 
 class TurnFailed(TurnError):
     """The model could not be reached, or its answer was of no use. `__cause__` is the `ModelError`."""
+
+
+class CreditsExhausted(TurnError):
+    """The session has spent its credits, or they cannot be counted: the model was not asked."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        session_id: str | None = None,
+        turn_id: str | None = None,
+        used: float = 0.0,
+        limit: float = 0.0,
+    ) -> None:
+        super().__init__(message, session_id=session_id, turn_id=turn_id)
+        self.used = used
+        """Credits that the session has spent."""
+        self.limit = limit
+        """Credits that it may spend."""
 
 
 # --- Asking people -----------------------------------------------------------------------------------------

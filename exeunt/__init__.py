@@ -16,6 +16,7 @@ from exeunt.actors.errors import (
     ClientGone,
     ClientRefused,
     ContextError,
+    CreditsExhausted,
     EmptySeedPrompt,
     EndpointUnavailable,
     EventInsideTurn,
@@ -36,6 +37,7 @@ from exeunt.actors.errors import (
     NotInWorkerThread,
     NoToolCallInFlight,
     Overloaded,
+    PriceUnknown,
     PromptBlocked,
     RemoteSessionError,
     ReplyTimeout,
@@ -105,6 +107,7 @@ from exeunt.actors.permissions import (
     approve_all,
     leave_pending,
 )
+from exeunt.actors.prices import Price
 from exeunt.actors.session import (
     AbortReceipt,
     ClearResult,
@@ -137,6 +140,7 @@ from exeunt.actors.tools import (
 from exeunt.actors.turn.live import (
     TurnRecord,
 )
+from exeunt.actors.turn_requests import AutoModeSwitchRequest, LimitDecision, SessionLimitsExhaustedRequest
 from exeunt.actors.user_input import UserInputRequest, UserInputResponse
 from exeunt.configuration import (
     build_options,
@@ -158,6 +162,7 @@ __all__ = [
     "AbortReceipt",
     "ApproveForSession",
     "ApproveOnce",
+    "AutoModeSwitchRequest",
     "ChildExists",
     "ChildNotFound",
     "ChildStartFailed",
@@ -169,6 +174,7 @@ __all__ = [
     "ClientGone",
     "ClientRefused",
     "ContextError",
+    "CreditsExhausted",
     "EmptySeedPrompt",
     "EndpointUnavailable",
     "Event",
@@ -193,6 +199,7 @@ __all__ = [
     "JournalError",
     "JournalUnavailable",
     "LeavePending",
+    "LimitDecision",
     "Limits",
     "LocalModelUnavailable",
     "MailboxFull",
@@ -210,6 +217,8 @@ __all__ = [
     "Overloaded",
     "PendingRequest",
     "PermissionRequest",
+    "Price",
+    "PriceUnknown",
     "PromptBlocked",
     "ReasoningBlocks",
     "Reject",
@@ -230,6 +239,7 @@ __all__ = [
     "SessionExists",
     "SessionFailed",
     "SessionHost",
+    "SessionLimitsExhaustedRequest",
     "SessionMetadata",
     "SessionNotConfigured",
     "SessionNotFound",

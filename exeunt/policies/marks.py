@@ -5,14 +5,10 @@ from typing import Any, Literal
 import attrs
 
 from exeunt.actors.errors import InvalidConfiguration
-from exeunt.actors.models import Message
+from exeunt.actors import sizes
 from exeunt.actors.session import Session
 
 MarkKind = Literal["messages", "tokens", "share"]
-
-CHARACTERS_A_TOKEN = 4
-"""Of English text and code; where the provider reports no usage, tokens are guessed by it."""
-
 
 @attrs.frozen
 class Mark:
@@ -47,13 +43,7 @@ def share(part: float, *, window: int) -> Mark:
 
 def guessed_tokens(session: Session) -> int:
     """Return about how many tokens the context has. Costs O(messages)."""
-    return sum(map(characters_of, session.history.messages())) // CHARACTERS_A_TOKEN
-
-
-def characters_of(message: Message) -> int:
-    """Return the characters of a message that a model reads: its text, and what it calls."""
-    called = sum(len(call.name) + len(call.arguments_json) for call in message.tool_calls)
-    return len(message.content) + called
+    return sizes.guessed_tokens(session.history.messages())
 
 
 def _positive(name: str, value: Any) -> float:
