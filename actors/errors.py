@@ -135,7 +135,8 @@ class ReplyTimeout(SessionError, TimeoutError):
     ) -> None:
         super().__init__(message, session_id=session_id)
         self.phase = phase
-        """What the session was doing: `idle`, `waiting`, `prompt_hooks`, `model` or `tools`."""
+        """What the session was doing: `idle`, `waiting`, `prompt_hooks`, `model`, `tools`, or `question` where the turn
+        asks people before it goes on."""
         self.in_flight = in_flight
         """Names of the tools whose calls had no outcome yet."""
         self.queued = queued

@@ -30,6 +30,8 @@ class Status(msgspec.Struct, frozen=True, gc=False):
 def with_status(messages: Sequence[Message], account: Account) -> Sequence[Message]:
     """Return the messages of a request, with what is left of the limit behind them. Costs O(messages) with a limit."""
     left = account.left
+    if left is None:
+        return messages
     # pyright does not see a class variable as an attribute that a protocol may ask for.
-    status: Message = Status(STATUS.format(shown(left)))  # type: ignore[assignment] # pyright: ignore[reportAssignmentType]
-    return messages if left is None else (*messages, status)
+    status: Message = Status(STATUS.format(shown(left)))  # pyright: ignore[reportAssignmentType]
+    return (*messages, status)

@@ -190,7 +190,7 @@ class ModelError(ExeuntError):
         self.code = code
         """The provider's own code of the error, where it has said one."""
         self.limited_for = limited_for
-        """Seconds until the limit that was hit is over, where the provider says so: also when that is too long to wait."""
+        """Seconds until the limit that was hit is over, where the provider says so; however long."""
 
 
 @runtime_checkable

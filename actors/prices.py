@@ -77,9 +77,9 @@ def price_of(prices: Prices, model: str) -> Price | None:
     return prices.get(model) or prices.get(ANY_MODEL)
 
 
-def to_nano(credits: float) -> int:
+def to_nano(amount: float) -> int:
     """Return credits in billionths."""
-    return round(credits * NANO)
+    return round(amount * NANO)
 
 
 def checked_credits(name: str, value: Any) -> float | None:

@@ -56,33 +56,37 @@ TurnRequestHandler = Callable[[Any, Any], Any | Awaitable[Any]]
 """Called `handler(request, invocation)`; its answer may be `LeavePending()`."""
 
 
+_CREDITS: dict[str, tuple[str, ...]] = {
+    "add": ("ai_credits", "additional_ai_credits", "additionalAiCredits"),
+    "set": ("ai_credits", "max_ai_credits", "maxAiCredits"),
+}
+"""Under which names an answer tells how many, in Python's and in the protocol's spelling."""
+
+
 def to_limit_decision(answer: Any) -> LimitDecision:
     """Return *answer* as a decision: one already, an action without credits, or a mapping with `action`.
 
     Raises `InvalidAnswer`.
     """
     if isinstance(answer, LimitDecision):
-        action, credits = cast("Any", answer.action), cast("Any", answer.ai_credits)
+        action, amount = cast("Any", answer.action), cast("Any", answer.ai_credits)
     elif isinstance(answer, Mapping):
         fields = cast("Mapping[str, Any]", answer)
         action = fields.get("action")
-        names = {
-            "add": ("ai_credits", "additional_ai_credits", "additionalAiCredits"),
-            "set": ("ai_credits", "max_ai_credits", "maxAiCredits"),
-        }.get(cast("str", action) if isinstance(action, str) else "", ())
-        credits = next((fields[name] for name in names if fields.get(name) is not None), None)
+        names = _CREDITS.get(action, ()) if isinstance(action, str) else ()
+        amount = next((fields[name] for name in names if fields.get(name) is not None), None)
     else:
-        action, credits = answer, None
+        action, amount = answer, None
     if action not in LIMIT_ACTIONS:
         raise InvalidAnswer(
             f"{answer!r:.80} does not say what becomes of the limit: one of {', '.join(LIMIT_ACTIONS)} does"
         )
     if action not in ("add", "set"):
         return LimitDecision(action)
-    if credits is None:
+    if amount is None:
         raise InvalidAnswer(f"{action!r} needs a number of credits")
     try:
-        return LimitDecision(action, checked_credits("ai_credits", credits))
+        return LimitDecision(action, checked_credits("ai_credits", amount))
     except InvalidConfiguration as error:
         raise InvalidAnswer(str(error)) from error
 

@@ -182,7 +182,9 @@ def _model(model: Any, provider: Mapping[str, Any] | None) -> ModelClient:
 def _auto_model(model: Any, provider: Mapping[str, Any] | None) -> ModelClient:
     """Return the other model: a name is one of the same provider."""
     if isinstance(model, str) and provider is None:
-        raise InvalidConfiguration(f"auto_model {model!r} is a name, so it needs the provider of a model by name")
+        raise InvalidConfiguration(
+            f"auto_model {model!r} is a name, so it needs the provider of a model by name"
+        )
     return _model(model, provider if isinstance(model, str) else None)
 
 
@@ -195,7 +197,7 @@ def priced(prices: Any) -> Prices:
         return NO_PRICES
     if not isinstance(prices, Mapping):
         raise InvalidConfiguration(f"prices must be a mapping of models' names to prices, not {prices!r:.80}")
-    given = cast("Mapping[Any, Any]", prices)
+    given: Mapping[Any, Any] = prices
     if all(isinstance(price, Price) for price in given.values()):
         return given
     return {name: structured(f"prices[{name!r:.80}]", price, Price, FREE) for name, price in given.items()}

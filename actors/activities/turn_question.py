@@ -52,7 +52,9 @@ class TurnQuestion(Activity):
         if handler is None:
             return Unanswered("nobody can be asked")
         try:
-            answer: Any = handler(told(self.asked, self.actor.options.model_name), self.actor.invocation(None))
+            answer: Any = handler(
+                told(self.asked, self.actor.options.model_name), self.actor.invocation(None)
+            )
             if inspect.isawaitable(answer):
                 answer = await answer
             if not leaves_pending(answer):

@@ -30,9 +30,7 @@ class SessionLimitsChanged(Event, frozen=True, gc=False, tag="session.session_li
     """In all, since the session began; `None`: there is no limit."""
 
 
-class SessionLimitsExhaustedRequested(
-    Event, frozen=True, gc=False, tag="session_limits_exhausted.requested"
-):
+class SessionLimitsExhaustedRequested(Event, frozen=True, gc=False, tag="session_limits_exhausted.requested"):
     """The credits are spent, and somebody is asked what is to become of the turn. It makes no request meanwhile."""
 
     type: ClassVar[str] = "session_limits_exhausted.requested"
@@ -44,9 +42,7 @@ class SessionLimitsExhaustedRequested(
     """When the request ends without an answer, in seconds since the epoch."""
 
 
-class SessionLimitsExhaustedCompleted(
-    Event, frozen=True, gc=False, tag="session_limits_exhausted.completed"
-):
+class SessionLimitsExhaustedCompleted(Event, frozen=True, gc=False, tag="session_limits_exhausted.completed"):
     """There is an answer, or there will be none."""
 
     type: ClassVar[str] = "session_limits_exhausted.completed"

@@ -239,9 +239,9 @@ class Session:
         await stop(self._actor, reason)
 
     def pending_requests(self) -> tuple[PendingRequest, ...]:
-        """Return what the session asks people now, oldest first: approvals, questions to the user, and what its turn
-        asks before it goes on (more credits, another model).
+        """Return what the session asks people now, oldest first.
 
+        Its tool calls ask for approvals and answers of the user, its turn for more credits or another model.
         Requests are in the log: they outlive a restart of the actor, and the end of the process where the session is
         taken up with `continue_pending_work=True`. Never waits. A session that is not in memory has none to show.
         """
@@ -252,9 +252,9 @@ class Session:
 
         To a request for approval the *answer* is a decision as a permission handler gives it: `ApproveOnce()`,
         `ApproveForSession()`, `Reject(feedback)`, `UserNotAvailable()`, or its kind as a text. To a question it is a
-        text, a `UserInputResponse`, or a mapping with `answer`. To a turn's request for more credits it is a
-        `LimitDecision`, to one for another model `"yes"`, `"yes_always"` or `"no"`. The first answer counts; a handler that is still being
-        asked is cancelled. From another thread: `host.run_from_thread(session.answer, request_id, answer)`.
+        text, a `UserInputResponse`, or a mapping with `answer`. To a request for more credits it is a `LimitDecision`,
+        to one for another model `"yes"`, `"yes_always"` or `"no"`. The first answer counts; a handler that is still
+        being asked is cancelled. From another thread: `host.run_from_thread(session.answer, request_id, answer)`.
 
         Raises `RequestNotPending`: unknown, answered, or over; `InvalidAnswer`: the request is open still;
         `SessionClosed`, `SessionFailed`, `JournalError`. Cancelled: the answer was given, or was not.
@@ -269,16 +269,16 @@ class Session:
         if actor.options.durability != "relaxed" and actor.log.outlives_process:
             await actor.log.wait_durable(seq)
 
-    async def limit_credits(self, credits: float | None) -> None:
-        """Let the session spend *credits* in all since it began, `None` for what it likes; return once that is durable.
+    async def limit_credits(self, limit: float | None) -> None:
+        """Let the session spend *limit* credits in all since it began, or with `None` what it likes.
 
-        It holds from the next call of the model on. A turn that has asked for more goes on, if this is more than the
-        session has spent.
+        Returns once that is durable. It holds from the next call of the model on. A turn that has asked for more goes
+        on, if this is more than the session has spent.
 
         Raises `InvalidConfiguration`, `PriceUnknown` where nobody could count them, `SessionClosed`, `SessionFailed`,
         `JournalError`. Cancelled: the limit was set, or was not.
         """
-        wanted = checked_credits("credits", credits)
+        wanted = checked_credits("limit", limit)
         actor = self._actor
         if wanted is not None and actor.options.price is None:
             raise PriceUnknown(

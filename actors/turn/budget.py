@@ -1,7 +1,7 @@
-"""The credits of a session: counted after each call of the model, asked for before the next one. Handlers of the actor.
+"""The credits of a session: counted after each call of its model, asked for before the next. Handlers of the actor.
 
-A call is made only if credits are left, so the last one may go past the limit. What it costs is in the same slice of the
-log as its answer: a session that is taken up again goes on counting.
+A call is made only if credits are left, so the last one may go past the limit. What it costs is in the same slice of
+the log as its answer: a session that is taken up again goes on counting.
 """
 
 import msgspec
@@ -72,8 +72,8 @@ def refusal(actor: SessionActor, turn_id: str | None = None) -> CreditsExhausted
     used, most = account.spent_credits, limit / NANO
     if actor.options.price is None:
         text = (
-            f"session {actor.id} may spend {most:g} credits, and {actor.options.model_name!r:.80} has no price, so that "
-            "nobody could count them: give it one, or take the limit away"
+            f"session {actor.id} may spend {most:g} credits, and {actor.options.model_name!r:.80} has no price, so "
+            "that nobody could count them: give it one, or take the limit away"
         )
     elif account.exhausted:
         text = f"session {actor.id} has spent {shown(account.spent)} of its {most:g} credits: give it more"
@@ -147,19 +147,19 @@ def close(actor: SessionActor, asked: SessionLimitsExhaustedRequested, kind: str
 # --- The limit -----------------------------------------------------------------------------------------------
 
 
-def set_limit(actor: SessionActor, credits: float | None, waiter: Waiter | None = None) -> None:
-    """Let the session spend *credits* in all, from its next call on; a turn that has asked for more goes on."""
+def set_limit(actor: SessionActor, most: float | None, waiter: Waiter | None = None) -> None:
+    """Let the session spend *most* in all, from its next call on; a turn that has asked for more goes on."""
     account = actor.state.account
-    limit = None if credits is None else to_nano(credits)
+    limit = None if most is None else to_nano(most)
     question = turn_questions.open_question(actor)
     if (
         question is not None
         and isinstance(question.asked, SessionLimitsExhaustedRequested)
         and not account.limited(limit).exhausted
     ):
-        decision = LimitDecision("unset") if credits is None else LimitDecision("set", credits)
+        decision = LimitDecision("unset") if most is None else LimitDecision("set", most)
         turn_questions.resolve(actor, question, decision)
     elif limit != account.limit:
-        actor.emit(SessionLimitsChanged, credits)
+        actor.emit(SessionLimitsChanged, most)
     if waiter is not None:
         actor.wake(waiter, outcome.Value(actor.state.seq))

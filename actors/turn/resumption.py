@@ -24,7 +24,8 @@ from exeunt.actors.turn.live import Batch, Turn
 def waits_for_people(actor: SessionActor) -> bool:
     """Say whether the log's open turn has asked somebody, and can go on, whatever became of its task.
 
-    It waits itself; or a call of it does: it waits for an approval; or it may run again and has asked the user, whose answer must not be in vain.
+    It has asked itself. Or a call of it waits for an approval; or may run again and has asked the user, whose answer
+    must not be in vain.
     """
     open_calls = actor.state.open_calls or {}
     question = actor.state.question

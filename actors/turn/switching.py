@@ -19,6 +19,7 @@ from exeunt.actors.turn_requests import SwitchResponse
 CAUSE = "rate_limit_auto_switch"
 """`cause` of the change of models."""
 
+
 def offered(actor: SessionActor, turn: Turn, error: ModelError) -> bool:
     """Offer the other model in the place of *error*, with which the turn would end; say whether that was done."""
     if not rate_limits.may_switch(actor.options, actor.state, error):

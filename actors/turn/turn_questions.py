@@ -78,6 +78,7 @@ def resolve(actor: SessionActor, question: TurnQuestion, decision: Any) -> None:
         actor.host.fenced.add(question)
         question.scope.cancel()
     question.turn.activity = None
+    question.turn.phase = "waiting"
     _decide(actor, question.turn, question.asked, "answered", decision)
 
 
@@ -94,6 +95,7 @@ def settled(actor: SessionActor, activity: TurnQuestion, result: Any) -> None:
             turns.end_step(actor, turn)
         endings.end_turn(actor, turn, TurnEndReason.ABORTED)
         return
+    turn.phase = "waiting"
     kind = "timeout" if activity.cause == "timeout" else "answered"
     if isinstance(result, Unanswered):
         kind = "unavailable" if kind == "answered" else kind

@@ -23,7 +23,6 @@ from exeunt.actors.events import (
 from exeunt.actors.hooks import NO_HOOKS, Hooks
 from exeunt.actors.models import ModelError, ModelResponse, Usage
 from exeunt.actors.outcomes import TurnEndReason
-from exeunt.actors.prices import NO_PRICES
 from exeunt.actors.state.account import NO_ACCOUNT
 from exeunt.actors.state.session_state import Pending
 from exeunt.actors.text import encodable
@@ -132,14 +131,11 @@ def slot_granted(actor: SessionActor, turn: Turn) -> None:
         _prepare(actor, turn)
 
 
-def go_on(
-    actor: SessionActor, turn: Turn, step: Callable[[SessionActor, Turn], None] | None = None
-) -> None:
+def go_on(actor: SessionActor, turn: Turn, step: Callable[[SessionActor, Turn], None] | None = None) -> None:
     """Make the next request, or do *step*, once the turn has a slot again."""
     if turn.has_slot:
         (step or start_step)(actor, turn)
         return
-    turn.phase = "waiting"
     turn.resumes_with = step or start_step
     if not turn.slot_wanted:
         turn.slot_wanted = not actor.host.turn_slots.requeue_front(turn)
@@ -339,7 +335,7 @@ def _take_answer(actor: SessionActor, turn: Turn, activity: ModelCall, answer: M
         usage.cache_write_tokens,
         usage.reasoning_tokens,
     )
-    if options.prices is not NO_PRICES:
+    if options.prices:
         budget.charge(actor, activity.request, answer)
     content = encodable(answer.content)
     if content:

@@ -10,7 +10,7 @@ from typing import Any
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.models import ModelClient
 
-__all__ = ["PROVIDER_TYPES", "model_from_provider", "model_names"]
+__all__ = ["PROVIDER_TYPES", "model_entries", "model_from_provider", "model_names"]
 
 PROVIDER_TYPES = ("openai",)
 """What `type` of a provider may be."""
@@ -43,6 +43,15 @@ async def model_names(provider: Mapping[str, Any]) -> list[str]:
 
         return await openai_model_names(provider)
     raise _unknown_type(provider)
+
+
+async def model_entries(provider: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The same, with all that the provider's list says of each model, where that is more than its `id`."""
+    if provider.get("type") == "openai":
+        from exeunt.models.openai.provider import openai_model_entries
+
+        return await openai_model_entries(provider)
+    return [{"id": name} for name in await model_names(provider)]
 
 
 def _unknown_type(provider: Mapping[str, Any]) -> InvalidConfiguration:

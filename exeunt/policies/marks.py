@@ -4,11 +4,12 @@ from typing import Any, Literal
 
 import attrs
 
-from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors import sizes
+from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.session import Session
 
 MarkKind = Literal["messages", "tokens", "share"]
+
 
 @attrs.frozen
 class Mark:

@@ -19,6 +19,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
         description="Serve sessions to the client that started this process. "
         "Models come from each session's provider, or from EXEUNT_PROVIDER_BASE_URL, _TYPE, _API_KEY and _MODEL; "
+        "EXEUNT_AUTO_MODEL is the one to go on with at a limit, EXEUNT_PRICES what calls cost; "
         "what stands before each session's system message comes from EXEUNT_SYSTEM_MESSAGE.",
     )
     parser.add_argument("--version", action="version", version=f"exeunt {version('exeunt')}")

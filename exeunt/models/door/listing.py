@@ -1,5 +1,7 @@
 """Which models a provider has."""
 
+from typing import Any
+
 import trio
 
 from exeunt.actors.models import ModelError, ModelErrorKind
@@ -21,6 +23,13 @@ async def listed_models(http: HttpClient, base_url: str, path: str, headers: Wir
 
     Raises `InvalidConfiguration`, `ModelError`.
     """
+    return [entry["id"] for entry in await listed_entries(http, base_url, path, headers)]
+
+
+async def listed_entries(
+    http: HttpClient, base_url: str, path: str, headers: WireHeaders
+) -> list[dict[str, Any]]:
+    """The same, with all that the list says of each model; each has an `id`, which is a text."""
     _, target = parse_endpoint(base_url, path)
     deadline = trio.current_time() + SECONDS
     with await http.get(target.encode("ascii"), headers, deadline=deadline, max_bytes=MOST_BYTES) as response:
@@ -36,4 +45,4 @@ async def listed_models(http: HttpClient, base_url: str, path: str, headers: Wir
     entries = answer.get("data") if is_dict(answer) else None
     if not is_list(entries):
         raise ModelError(ModelErrorKind.MALFORMED_RESPONSE, "the provider's answer holds no list of models")
-    return [entry["id"] for entry in entries if is_dict(entry) and isinstance(entry.get("id"), str)]
+    return [entry for entry in entries if is_dict(entry) and isinstance(entry.get("id"), str)]

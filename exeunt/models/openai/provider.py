@@ -5,7 +5,7 @@ from typing import Any
 
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.models.door.headers import bearer, wire_headers
-from exeunt.models.door.listing import listed_models
+from exeunt.models.door.listing import listed_entries
 from exeunt.models.door.sharing import CONNECTION_KINDS, Kinds, given_of, shared_model
 from exeunt.models.openai.model import DEFAULT_BASE_URL, OpenAIModel
 
@@ -28,7 +28,12 @@ def openai_provider(model: str, provider: Mapping[str, Any]) -> OpenAIModel:
 
 async def openai_model_names(provider: Mapping[str, Any]) -> list[str]:
     """Ask *provider* for the ids of its models, in its order. Raises `InvalidConfiguration`, `ModelError`."""
+    return [entry["id"] for entry in await openai_model_entries(provider)]
+
+
+async def openai_model_entries(provider: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The same, with all that its list says of each model."""
     # Any model of the provider has the connections.
     http = openai_provider("-", provider).http
     headers, _ = wire_headers(bearer(provider.get("api_key")), provider.get("headers") or {})
-    return await listed_models(http, provider.get("base_url") or DEFAULT_BASE_URL, "/models", headers)
+    return await listed_entries(http, provider.get("base_url") or DEFAULT_BASE_URL, "/models", headers)

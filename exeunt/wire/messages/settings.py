@@ -6,6 +6,9 @@ import attrs
 
 from exeunt.wire.messages.sessions import ModelConfig, ProviderConfig, ToolDeclaration
 
+NOT_SAID = object()
+"""In the place of a field for which `None` says something."""
+
 
 @attrs.frozen(kw_only=True)
 class SwitchModel:
@@ -62,6 +65,8 @@ class UpdateOptions:
     workingDirectory: str | None = None
     clientName: str | None = None
     streaming: bool | None = None
+    sessionLimits: Any = NOT_SAID
+    """`None` takes the limit away."""
 
 
 @attrs.frozen(kw_only=True)

@@ -6,12 +6,15 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
+import attrs
 import trio
 
 from exeunt.actors.events import (
     AssistantUsage,
     Event,
     SessionIdle,
+    SessionLimitsChanged,
+    SessionModelChange,
     SessionResume,
     SessionShutdown,
     SessionStart,
@@ -38,6 +41,9 @@ if TYPE_CHECKING:
 
 BEGINNINGS = frozenset({SessionStart, SessionResume, SystemMessage})
 """Events of a session with which nothing was done yet."""
+
+CHANGES = frozenset({SessionLimitsChanged, SessionModelChange})
+"""Events that may change what the session runs with."""
 
 DROPPABLE = frozenset(
     {
@@ -270,8 +276,20 @@ class Served:
             elif kind is UserMessage and self.config.infiniteSessions is not None and is_due(self):
                 compaction = self.compaction = Compaction(self, BY_ITSELF)
                 self.hub.host.spawn(partial(in_background, self, compaction))
+            elif kind in CHANGES:
+                self._changed(event)
             elif kind is SessionShutdown:
                 self.hub.left(self)
+
+    def _changed(self, event: Event) -> None:
+        """Keep what was decided in the middle of a turn, so that nothing later takes it back."""
+        if isinstance(event, SessionLimitsChanged):
+            most = event.max_ai_credits
+            self.config = attrs.evolve(
+                self.config, sessionLimits={} if most is None else {"maxAiCredits": most}
+            )
+        elif isinstance(event, SessionModelChange) and event.cause:
+            self.config = attrs.evolve(self.config, model=event.new_model)
 
     def _tell_size(self, usage: AssistantUsage) -> None:
         """Say how much of its room the context takes: by what the provider counts, or else by an estimate."""
@@ -329,6 +347,11 @@ class Served:
         wire = self._mapper.made(kind, data, self.hub.wall())
         self.tell(wire)
         return wire.id
+
+    def notify_one(self, client: Client, kind: str, data: dict[str, Any]) -> None:
+        """Send an event that the log does not have to one client."""
+        wire = self._mapper.made(kind, data, self.hub.wall())
+        client.show(self._head + encode(wire) + b"}}", False)
 
     def lifecycle(self, kind: str) -> None:
         """Tell the clients what became of the session as a whole."""
