@@ -154,6 +154,9 @@ def test_ids_of_sessions_make_no_series() -> None:
         make.handoff(),
         make.permission_ended(),
         make.question_ended(),
+        make.paid(),
+        make.credits_decided(),
+        make.switch_decided(),
     ]
     assert {type(event) for event in everything} == set(metrics.counted_events)
 
