@@ -27,7 +27,7 @@ from exeunt.actors.events import (
     SessionWarning,
     UsageCheckpoint,
 )
-from exeunt.testing import Gate, ScriptedModel, call, checked_host, crash_session, fail, say
+from exeunt.testing import ScriptedModel, call, checked_host, crash_session, fail, say
 from tests.actors.pending_support import pending
 from tests.actors.session_support import settled
 from tests.actors.turn_support import ends, logged, open_session, read, submit, turns_counted, watch
@@ -237,10 +237,14 @@ async def test_an_open_question_is_answered_from_anywhere_and_once(autojump_cloc
 async def test_a_handler_that_is_still_thinking_is_cancelled_by_another_answer(
     autojump_clock: MockClock,
 ) -> None:
-    gate = Gate()
+    thinks: list[Any] = []
 
     async def thinking(request: Any, invocation: Any) -> Any:
-        await gate.wait()
+        thinks.append(request)
+        try:
+            await trio.sleep_forever()
+        finally:
+            thinks.clear()
 
     async with checked_host() as host:
         session, _ = await asking(host, "done", on_session_limits_exhausted=thinking)
@@ -253,8 +257,11 @@ async def test_a_handler_that_is_still_thinking_is_cancelled_by_another_answer(
 
             nursery.start_soon(wait)
             (request,) = await pending(session)
+            await wait_all_tasks_blocked()
+            assert thinks
             await session.answer(request.request_id, "unset")
         assert replies == ["done"]
+        assert not thinks
         await wait_all_tasks_blocked()
         assert host.statistics().stuck_handlers == 0
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class Asking:
     """Who is asked what, for one session."""
 
-    __slots__ = ("_before", "_hooks", "_served", "calls", "direct", "questions")
+    __slots__ = ("_before", "_hooks", "_served", "calls", "direct", "questions", "shown", "switching")
 
     def __init__(self, served: "Served") -> None:
         self._served = served
@@ -38,6 +38,10 @@ class Asking:
         """Forms and commands that wait for a client."""
         self.direct: dict[str, Client] | None = None
         """Clients that answer for themselves whether to go on with another model, by the handle of each."""
+        self.shown = ""
+        """The last request of a turn of which the clients have been told."""
+        self.switching: Client | None = None
+        """Who is being asked that now."""
         self._hooks: list[tuple[str, Client]] | None = None
         """Calls that wait for a hook, and who runs it."""
         self._before: dict[str, str] | None = None

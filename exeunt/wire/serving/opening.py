@@ -18,7 +18,7 @@ from exeunt.wire.serving import configuration
 from exeunt.wire.serving.client import Client, Peer
 from exeunt.wire.serving.hub import Hub
 from exeunt.wire.serving.served import Served
-from exeunt.wire.serving.turn_questions import ask_again
+from exeunt.wire.serving.turn_questions import ask_again, tell_again
 
 TAIL = 200
 """Events of a log that are read back to know how it goes on: more than a turn usually has."""
@@ -104,7 +104,6 @@ async def _take_up(hub: Hub, client: Client, tenant: str, config: SessionConfig,
     finally:
         hub.opened(served)
     served.take_labels()
-    hub.host.spawn(partial(ask_again, served, client))
 
 
 async def know_prices(hub: Hub, served: Served) -> None:
@@ -149,7 +148,9 @@ async def _attach(hub: Hub, served: Served, client: Client) -> None:
         # What a client says anew holds, also against what was decided meanwhile.
         limit_credits(hub, served)
     served.tell_what_came(client)
-    hub.host.spawn(partial(ask_again, served, client))
+    tell_again(served, client)
+    if client.config.requestAutoModeSwitch:
+        hub.host.spawn(partial(ask_again, served))
     if alone and served.asking.waits_for_clients and not client.config.continuePendingWork:
         # What waited for the client that has left is not gone on with.
         await served.handle.abort(queued="keep")

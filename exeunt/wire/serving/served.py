@@ -11,9 +11,11 @@ import trio
 
 from exeunt.actors.events import (
     AssistantUsage,
+    AutoModeSwitchRequested,
     Event,
     SessionIdle,
     SessionLimitsChanged,
+    SessionLimitsExhaustedRequested,
     SessionModelChange,
     SessionResume,
     SessionShutdown,
@@ -42,8 +44,15 @@ if TYPE_CHECKING:
 BEGINNINGS = frozenset({SessionStart, SessionResume, SystemMessage})
 """Events of a session with which nothing was done yet."""
 
-CHANGES = frozenset({SessionLimitsChanged, SessionModelChange})
-"""Events that may change what the session runs with."""
+CHANGES = frozenset(
+    {
+        AutoModeSwitchRequested,
+        SessionLimitsChanged,
+        SessionLimitsExhaustedRequested,
+        SessionModelChange,
+    }
+)
+"""Events that may change what the session runs with, or say what it asks."""
 
 DROPPABLE = frozenset(
     {
@@ -290,6 +299,8 @@ class Served:
             )
         elif isinstance(event, SessionModelChange) and event.cause:
             self.config = attrs.evolve(self.config, model=event.new_model)
+        elif isinstance(event, SessionLimitsExhaustedRequested | AutoModeSwitchRequested):
+            self.asking.shown = event.request_id
 
     def _tell_size(self, usage: AssistantUsage) -> None:
         """Say how much of its room the context takes: by what the provider counts, or else by an estimate."""

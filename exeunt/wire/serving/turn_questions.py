@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import trio
 
-from exeunt.actors.errors import ClientGone, ClientRefused
+from exeunt.actors.errors import ClientGone, ClientRefused, InvalidAnswer
 from exeunt.actors.permissions import LeavePending
 from exeunt.actors.session import PendingRequest
 from exeunt.actors.turn_requests import AutoModeSwitchRequest, SessionLimitsExhaustedRequest
@@ -28,6 +28,7 @@ people are not to wait for nobody."""
 
 async def ask_for_credits(served: "Served", request: SessionLimitsExhaustedRequest) -> Any:
     """Leave the decision to the clients, who are told of the request by its event."""
+    _show(served, request)
     if interested(served, LIMITS):
         return LeavePending()
     if not served.clients:
@@ -38,18 +39,22 @@ async def ask_for_credits(served: "Served", request: SessionLimitsExhaustedReque
 
 async def ask_to_switch(served: "Served", request: AutoModeSwitchRequest) -> Any:
     """Ask the client that serves such requests; or leave it to one that answers the event."""
+    _show(served, request)
     if answers_events(served):
         return LeavePending()
     client = _serving(served)
     if client is None:
         return LeavePending() if served.hub.options.wait_for_clients else "no"
     params: dict[str, Any] = {"sessionId": served.session_id, **about_limit(request)}
+    served.asking.switching = client
     try:
         answer: Any = await client.peer.ask("autoModeSwitch.request", params, math.inf)
     except ClientGone:
         return LeavePending() if served.hub.options.wait_for_clients else "no"
     except ClientRefused:
         return "no"
+    finally:
+        served.asking.switching = None
     return cast("Mapping[str, Any]", answer).get("response") if isinstance(answer, Mapping) else answer
 
 
@@ -90,19 +95,43 @@ def open_question(served: "Served") -> PendingRequest | None:
     return next((one for one in asked if one.kind in ("session_limits", "auto_mode_switch")), None)
 
 
-async def ask_again(served: "Served", client: "Client") -> None:
-    """Ask a client that has come while a turn waits: it may be the one that was asked, and is back."""
+def tell_again(served: "Served", client: "Client") -> None:
+    """Show a client that has come what a turn has asked before: it may be the one that was asked, and is back."""
     question = open_question(served)
-    if question is None:
-        return
-    if isinstance(question.request, SessionLimitsExhaustedRequest):
-        request = question.request
+    if question is not None and isinstance(
+        question.request, SessionLimitsExhaustedRequest | AutoModeSwitchRequest
+    ):
+        served.notify_one(client, *_event(question.request))
+
+
+def _show(served: "Served", request: SessionLimitsExhaustedRequest | AutoModeSwitchRequest) -> None:
+    """Tell the clients of a request that another process has asked: its event stands far back in the log."""
+    if served.asking.shown != request.request_id:
+        served.asking.shown = request.request_id
+        served.notify(*_event(request))
+
+
+def _event(request: SessionLimitsExhaustedRequest | AutoModeSwitchRequest) -> tuple[str, dict[str, Any]]:
+    if isinstance(request, SessionLimitsExhaustedRequest):
         about = {"usedAiCredits": request.used_ai_credits, "maxAiCredits": request.max_ai_credits}
-        served.notify_one(client, LIMITS, {"requestId": question.request_id, **about})
-    elif isinstance(question.request, AutoModeSwitchRequest):
-        data = {"requestId": question.request_id, **about_limit(question.request)}
-        served.notify_one(client, SWITCH, data)
-        if client.config.requestAutoModeSwitch and not answers_events(served):
-            answer = await ask_to_switch(served, question.request)
-            if not isinstance(answer, LeavePending):
-                served.asking.answer(question.request_id, answer)
+        return LIMITS, {"requestId": request.request_id, **about}
+    return SWITCH, {"requestId": request.request_id, **about_limit(request)}
+
+
+async def ask_again(served: "Served") -> None:
+    """Ask a client for another model that a turn waits for, where nobody has been asked, or who was has left."""
+    question = open_question(served)
+    if question is None or not isinstance(question.request, AutoModeSwitchRequest):
+        return
+    if served.asking.switching is None and _serving(served) is not None:
+        answer = await ask_to_switch(served, question.request)
+        if not isinstance(answer, LeavePending):
+            answered(served, question.request_id, answer)
+
+
+def answered(served: "Served", request_id: str, answer: Any) -> None:
+    """Take a client's answer; one that is none is a no."""
+    try:
+        served.asking.answer(request_id, answer)
+    except InvalidAnswer:
+        served.asking.answer(request_id, "no")
