@@ -34,6 +34,7 @@ PURE = (
     "exeunt.actors.events",
     "exeunt.actors.models",
     "exeunt.actors.outcomes",
+    "exeunt.actors.prices",
     "exeunt.actors.state",
     "exeunt.actors.text",
 )
