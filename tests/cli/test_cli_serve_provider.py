@@ -50,7 +50,7 @@ def test_without_prices_there_are_none() -> None:
 
 @pytest.mark.parametrize("text", ["3", "[", '{"m": 3}', '{"m": {"inputs": 3}}', '{"m": {"input": -3}}'])
 def test_prices_that_are_none_are_refused(text: str) -> None:
-    with pytest.raises(InvalidConfiguration, match="price|PRICES"):
+    with pytest.raises(InvalidConfiguration, match=r"price|PRICES"):
         default_provider({"EXEUNT_PRICES": text})
 
 
