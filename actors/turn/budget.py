@@ -129,8 +129,11 @@ def decided(
     if decision is None or decision.action == "cancel":
         close(actor, asked, kind)
         error = refusal(actor, turn.turn_id)
-        assert error is not None
-        _end(actor, turn, error)
+        if error is None:
+            # Another limit has come with the options of another process.
+            turns.go_on(actor, turn)
+        else:
+            _end(actor, turn, error)
         return
     event = SessionLimitsExhaustedCompleted
     actor.emit(event, asked.request_id, asked.turn_id, kind, decision.action, decision.ai_credits)

@@ -58,7 +58,9 @@ def revive(actor: SessionActor, before: Turn | None = None) -> None:
         _take_over(actor, turn, before)
     actor.turn = turn
     actor.active = True
-    if actor.state.question is not None:
+    if turn_questions.is_moot(actor):
+        turn_questions.close(actor, "cancelled")
+    elif actor.state.question is not None:
         turn_questions.begin(actor, turn, actor.state.question)
         return
     # Before it waits for a slot: an abort meanwhile must find a turn like any other.

@@ -42,6 +42,11 @@ def begin(actor: SessionActor, turn: Turn, asked: TurnRequested) -> None:
     actor.start(question)
 
 
+def is_moot(actor: SessionActor) -> bool:
+    """Say whether the log has a question that needs no answer any more: the session may spend more by now."""
+    return isinstance(actor.state.question, SessionLimitsExhaustedRequested) and budget.refusal(actor) is None
+
+
 def open_question(actor: SessionActor) -> TurnQuestion | None:
     """Return what the running turn asks, unless it is being ended."""
     turn = actor.turn

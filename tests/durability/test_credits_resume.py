@@ -110,3 +110,13 @@ async def test_a_host_that_ends_leaves_the_question_open() -> None:
         await settled(session)
         assert auto.calls == 1
         assert await ends(session) == ["completed"]
+
+
+async def test_a_question_is_moot_where_the_session_comes_back_with_more() -> None:
+    async with checked(await spent(open_question=True)) as host:
+        options = {**LIMITED, "limits": {"credits": 100}}
+        session = await resume(host, ScriptedModel(["c"]), go_on=True, **options)
+        await settled(session)
+        (ended,) = await logged(session, "session_limits_exhausted.completed")
+        assert ended.kind == "cancelled"
+        assert await ends(session) == ["completed"] * 3

@@ -6,6 +6,7 @@ from typing import Any
 import attrs
 
 from exeunt.actors.models import Message, ToolDefinition
+from exeunt.actors.prices import to_nano
 from exeunt.actors.state.account import NO_ACCOUNT, Account, Spent
 from exeunt.wire.connection import Connection
 from exeunt.wire.events.clock import iso
@@ -27,7 +28,7 @@ def snapshot(connection: Connection, params: OneSession) -> dict[str, Any]:
         "workingDirectory": served.working_directory,
         "currentMode": served.mode,
         "selectedModel": served.model,
-        "sessionLimits": _limits(connection, served),
+        "sessionLimits": _limits(served),
         "workspace": None,
     }
     if served.title:
@@ -37,8 +38,8 @@ def snapshot(connection: Connection, params: OneSession) -> dict[str, Any]:
     return about
 
 
-def _limits(connection: Connection, served: Served) -> dict[str, Any] | None:
-    most = _account(connection, served).limit_credits
+def _limits(served: Served) -> dict[str, Any] | None:
+    most = served.handle.statistics().credit_limit
     return None if most is None else {"maxAiCredits": most}
 
 
@@ -209,7 +210,7 @@ def usage(connection: Connection, params: OneSession) -> dict[str, Any]:
     return {
         "totalPremiumRequestCost": 0,
         "totalUserRequests": max(sums.calls, sum(spent.calls for spent in account.models.values())),
-        "totalNanoAiu": account.spent,
+        "totalNanoAiu": to_nano(served.handle.statistics().credits_spent),
         "totalApiDurationMs": int(sums.seconds * 1000),
         "sessionStartTime": iso(served.started),
         "codeChanges": {"linesAdded": 0, "linesRemoved": 0, "filesModifiedCount": 0, "filesModified": []},

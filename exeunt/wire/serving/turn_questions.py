@@ -34,7 +34,7 @@ async def ask_for_credits(served: "Served", request: SessionLimitsExhaustedReque
     if not served.clients:
         return LeavePending() if served.hub.options.wait_for_clients else "cancel"
     await trio.sleep(UNANNOUNCED)
-    return "cancel"
+    return LeavePending() if interested(served, LIMITS) else "cancel"
 
 
 async def ask_to_switch(served: "Served", request: AutoModeSwitchRequest) -> Any:
