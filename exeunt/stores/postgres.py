@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from exeunt.actors.errors import InvalidConfiguration
-from exeunt.stores.paging import page_after, place_of
+from exeunt.stores.paging import COLUMNS, listing, page_after
 from exeunt.stores.postgres_connections import Connections
 from exeunt.stores.postgres_schema import migrate
 from exeunt.supervisor.journal.store import Row, StoredSession
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     Connection = psycopg.Connection[tuple[Any, ...]]
 
-_COLUMNS = "session_id, tenant, start_time, modified_time, last_seq"
 
 FEW = 16
 """Rows that are written by one statement: a commit is then one round trip. COPY takes four, and from some dozens of
@@ -101,28 +100,16 @@ class PostgresStore:
 
     def find(self, session_id: str) -> StoredSession | None:
         """Return what is known of a session, or `None`."""
-        rows = self._rows(f"SELECT {_COLUMNS} FROM exeunt_sessions WHERE session_id = %b", (session_id,))
+        rows = self._rows(f"SELECT {COLUMNS} FROM exeunt_sessions WHERE session_id = %b", (session_id,))
         return StoredSession(*rows[0]) if rows else None
 
     def list(
         self, tenant: str | None, limit: int, page: str | None
     ) -> tuple[Sequence[StoredSession], str | None]:
         """Return sessions, those used last first, and what to ask for the next part with."""
-        conditions: list[str] = []
-        values: list[object] = []
-        if tenant is not None:
-            conditions.append("tenant = %b")
-            values.append(_text(tenant))
-        if page is not None:
-            modified, session_id = place_of(page)
-            # The first half bounds the walk through the index; the second decides among equal times.
-            conditions.append("modified_time <= %b AND (modified_time < %b OR session_id > %b)")
-            values.extend((modified, modified, session_id))
-        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-        rows = self._rows(
-            f"SELECT {_COLUMNS} FROM exeunt_sessions {where} ORDER BY modified_time DESC, session_id LIMIT %b",
-            (*values, limit + 1),
-        )
+        tenant_value = None if tenant is None else _text(tenant)
+        query, values = listing("exeunt_sessions", "%b", tenant_value, page)
+        rows = self._rows(query, (*values, limit + 1))
         found = [StoredSession(*row) for row in rows[:limit]]
         return found, page_after(found[-1]) if len(rows) > limit else None
 

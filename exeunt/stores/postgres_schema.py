@@ -7,7 +7,7 @@ from exeunt.actors.errors import JournalError
 if TYPE_CHECKING:
     import psycopg
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the tables, kept in the table `exeunt_schema`."""
 
 LOCK = 0x45584E54
@@ -28,7 +28,12 @@ _MIGRATIONS = {
     CREATE TABLE exeunt_snapshots (
         session_id text COLLATE "C" PRIMARY KEY, seq bigint NOT NULL, data bytea NOT NULL
     );
-    """
+    """,
+    # Only of tenants with a name: who has none pays nothing for it at each write.
+    2: """
+    CREATE INDEX exeunt_sessions_by_tenant ON exeunt_sessions (tenant, modified_time DESC, session_id)
+        WHERE tenant <> '';
+    """,
 }
 """What leads to each version from the one before."""
 

@@ -274,4 +274,6 @@ def _set_aside(path: Path, fragments: Iterable[tuple[str, Sequence[Event]]]) -> 
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:
         for name, events in fragments:
             for event in events:
-                file.write(json.dumps({"session_id": name, **to_json(event)}, ensure_ascii=False) + "\n")
+                file.write(
+                    json.dumps({"session_id": name, "event": to_json(event)}, ensure_ascii=False) + "\n"
+                )

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from exeunt.actors.errors import InvalidConfiguration, JournalError
-from exeunt.stores.paging import page_after, place_of
+from exeunt.stores.paging import COLUMNS, listing, page_after
 from exeunt.stores.sqlite_schema import migrate, owner_is_exeunt
 from exeunt.stores.sqlite_wal import torn_bytes
 from exeunt.stores.sqlite_writing import write_rows
@@ -31,8 +31,6 @@ _UNAVAILABLE = {
     sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_NOMEM, sqlite3.SQLITE_PERM,
     sqlite3.SQLITE_PROTOCOL,
 }  # fmt: skip
-
-_COLUMNS = "session_id, tenant, start_time, modified_time, last_seq"
 
 
 class SqliteStore:
@@ -151,7 +149,7 @@ class SqliteStore:
     def find(self, session_id: str) -> StoredSession | None:
         """Return what is known of a session, or `None`."""
         with self._reader() as reader:
-            query = f"SELECT {_COLUMNS} FROM sessions WHERE session_id = ?"
+            query = f"SELECT {COLUMNS} FROM sessions WHERE session_id = ?"
             row = reader.execute(query, (session_id,)).fetchone()
             return None if row is None else StoredSession(*row)
 
@@ -159,18 +157,7 @@ class SqliteStore:
         self, tenant: str | None, limit: int, page: str | None
     ) -> tuple[Sequence[StoredSession], str | None]:
         """Return sessions, those used last first, and what to ask for the next part with."""
-        conditions: list[str] = []
-        values: list[object] = []
-        if tenant is not None:
-            conditions.append("tenant = ?")
-            values.append(tenant)
-        if page is not None:
-            modified, session_id = place_of(page)
-            # The first half bounds the walk through the index; the second decides among equal times.
-            conditions.append("modified_time <= ? AND (modified_time < ? OR session_id > ?)")
-            values.extend((modified, modified, session_id))
-        where = f"WHERE {' AND '.join(conditions)}" if conditions else ""
-        query = f"SELECT {_COLUMNS} FROM sessions {where} ORDER BY modified_time DESC, session_id LIMIT ?"
+        query, values = listing("sessions", "?", tenant, page)
         with self._reader() as reader:
             rows = reader.execute(query, (*values, limit + 1)).fetchall()
         found = [StoredSession(*row) for row in rows[:limit]]

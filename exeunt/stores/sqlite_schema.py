@@ -4,7 +4,7 @@ import sqlite3
 
 from exeunt.actors.errors import JournalError
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the tables, kept in the file as `user_version`."""
 
 APPLICATION_ID = 0x45584E54
@@ -22,7 +22,11 @@ _MIGRATIONS = {
         PRIMARY KEY (session_id, first_seq)
     );
     CREATE TABLE snapshots (session_id TEXT PRIMARY KEY, seq INTEGER NOT NULL, data BLOB NOT NULL);
-    """
+    """,
+    # Only of tenants with a name: who has none pays nothing for it at each write.
+    2: """
+    CREATE INDEX sessions_by_tenant ON sessions (tenant, modified_time DESC, session_id) WHERE tenant <> '';
+    """,
 }
 """What leads to each version from the one before."""
 

@@ -1,6 +1,6 @@
 """Logs for tests of journals: of any length, and of every kind of event."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import msgspec
@@ -36,10 +36,14 @@ def some_events(
     return events
 
 
-def every_event(session_id: str, *, defaults: bool) -> list[Event]:
-    """Return a log with one event of each kind, `SessionStart` first; optional fields as they are, or all given."""
+def every_event(session_id: str, *, defaults: bool, only: Collection[str] | None = None) -> list[Event]:
+    """Return a log with one event of each kind, `SessionStart` first; optional fields as they are, or all given.
+
+    With *only*, the start and events of those types.
+    """
     origin = Origin.fresh()
-    kinds = sorted(PERSISTED, key=lambda kind: kind is not SessionStart)
+    chosen = (kind for kind in PERSISTED if only is None or kind is SessionStart or kind.type in only)
+    kinds = sorted(chosen, key=lambda kind: kind is not SessionStart)
     return [_example(kind, session_id, origin, seq, defaults) for seq, kind in enumerate(kinds, 1)]
 
 

@@ -152,7 +152,10 @@ async def test_one_session_passes_through_a_pipe(journal: Path, tmp_path: Path) 
 
 async def test_fields_that_a_later_version_adds_are_ignored(journal: Path, tmp_path: Path) -> None:
     lines = (await ok("export", "horatio", path=journal)).splitlines()
-    later = [json.dumps({**json.loads(line), "colour": ["red"]}) for line in lines]
+    later = [
+        json.dumps({**json.loads(line), "colour": ["red"]}).replace('"seq"', '"hue": 7, "seq"')
+        for line in lines
+    ]
     other = tmp_path / "other.sqlite3"
     await ok("import", "-", path=other, stdin="\n\n".join(later).encode())
     assert await logs(other) == {"horatio": (await logs(journal))["horatio"]}
@@ -168,6 +171,7 @@ BAD_LINES: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
     "an event twice": (lambda lines: [*lines[:3], lines[2], *lines[3:]], "line 4"),
     "an unknown event": (lambda lines: [*lines[:2], lines[2].replace('"system.message"', '"x"')], "line 3"),
     "a field is missing": (lambda lines: [*lines[:2], lines[2].replace('"content"', '"c"')], "line 3"),
+    "no event": (lambda lines: [*lines[:2], lines[2].replace('"event"', '"e"')], "line 3: it holds no event"),
     "no session": (lambda lines: [*lines[:2], lines[2].replace('"session_id"', '"s"')], "line 3"),
     "another id": (lambda lines: [*lines[:2], lines[2].replace("-8000-", "-9000-")], "line 3"),
     "another parent": (lambda lines: [*lines[:2], re.sub('"parent_id": "[^"]+', '"parent_id": "x', lines[2])],

@@ -8,7 +8,9 @@ import trio.testing
 
 from exeunt import Session, SessionClosed, SessionExists, SessionOwnedElsewhere
 from exeunt.actors.events import Event
+from exeunt.stores.postgres import PostgresStore
 from exeunt.stores.sqlite import SqliteStore
+from exeunt.supervisor.journal import Store
 from exeunt.testing import Gate, ScriptedModel, call, say
 from exeunt.testing.faulty_store import FaultyStore, MemoryStore
 from tests.actors.clear_support import logged, plain_tool, settled, types
@@ -113,14 +115,17 @@ async def test_a_session_is_taken_up_while_its_last_events_are_on_their_way() ->
         assert events[-2:] == ["session.shutdown", "session.resume"]
 
 
-@pytest.mark.parametrize("kind", ["memory", "sqlite"])
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
 async def test_of_two_hosts_the_one_that_came_first_loses_and_stops_without_writing(
-    kind: str, tmp_path: Path
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     memory = MemoryStore()
+    url = request.getfixturevalue("postgres_url") if kind == "postgres" else ""
 
-    def store() -> MemoryStore | SqliteStore:
-        return memory if kind == "memory" else SqliteStore(tmp_path / "journal.db")
+    def store() -> Store:
+        if kind == "memory":
+            return memory
+        return PostgresStore(url) if url else SqliteStore(tmp_path / "journal.db")
 
     async with doomed(store()) as first, doomed(store()) as second:
         model = ScriptedModel([], default=say("from the first"))

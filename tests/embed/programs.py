@@ -19,6 +19,11 @@ import trio
 import exeunt
 from exeunt.testing import ScriptedModel, call, hang
 
+def print(*words, flush=True):
+    # Lines of two threads stay lines: the built-in one writes the end of a line apart.
+    sys.stdout.write(" ".join(map(str, words)) + "\\n")
+    sys.stdout.flush()
+
 def watch(host):
     host.observe(lambda _, events: [print(event.type, flush=True) for event in events])
 """

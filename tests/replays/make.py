@@ -4,12 +4,27 @@ To be run when the logs have something new in them, under the number of the rele
 """
 
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
+from pathlib import Path
 from typing import Any
 
 import trio
 
-from exeunt import RetryPolicy, Session, SessionHost, Tool, ToolInvocation, approve_all, open_host, tool
+from exeunt import (
+    LeavePending,
+    RetryPolicy,
+    Session,
+    SessionHost,
+    Tool,
+    ToolInvocation,
+    approve_all,
+    ask_user_tool,
+    leave_pending,
+    open_host,
+    tool,
+)
+from exeunt.actors.events import SessionInfo, SessionModeChanged, SessionModelChange, SessionTitleChanged
+from exeunt.actors.events.codec import PERSISTED
 from exeunt.actors.state.snapshot import dump
 from exeunt.supervisor.journal.durable import DurableJournal
 from exeunt.supervisor.journal.slices import seal
@@ -21,6 +36,7 @@ from exeunt.testing.journal_events import TEXT, every_event
 from exeunt.testing.journals import running_journal
 from exeunt.testing.replies import Call, Say
 from tests.actors.clear_support import settled
+from tests.durability.resume_support import until
 from tests.replays.records import FOLDER, Record, record
 
 SESSION = "hamlet"
@@ -195,6 +211,52 @@ async def taken_up(host: SessionHost, store: MemoryStore) -> None:
     await session.send_and_wait("still there?")
 
 
+async def people(host: SessionHost, store: MemoryStore) -> None:
+    """Questions and approvals, the last of them open; a handoff, a summary, and what the host noted."""
+    asks = [call("ask_user", question=TEXT, choices=["left", "right"]), call("submit")]
+    model = ScriptedModel(
+        [
+            *asks,
+            "so far",
+            "well",
+            [call("ask_user", question="And now?", allow_freeform=True), call("deploy")],
+        ]
+    )
+    session = await create(
+        host,
+        model,
+        ask_user_tool(),
+        submit,
+        tool_at(Gate(), "deploy", approval_timeout=86_400),
+        on_permission_request=lambda asked, invocation: (
+            "approve-once" if asked.tool_name == "ask_user" else LeavePending()
+        ),
+        on_user_input_request=leave_pending,
+    )
+    await session.send("begin")
+    await session.answer(await asked(session), "left")
+    await session.answer(await asked(session), "approved")
+    await settled(session)
+    await session.send_and_wait("hello")
+    session.record_handoff("sent", session_id="claudius", message_id="m-1", detail=TEXT)
+    statistics = session.statistics()
+    await session.history.compact(f"They spoke. {TEXT}", messages=3, generation=statistics.generation)
+    (actor,) = host.actors()
+    actor.record(SessionTitleChanged, TEXT)
+    actor.record(SessionInfo, "notification", TEXT, "warning", "https://elsinore.example")
+    actor.record(SessionModeChanged, "interactive", "plan")
+    actor.record(SessionModelChange, "another", "fake", "high")
+    await session.send_and_wait("and again")
+    await session.send("ask")
+    await asked(session, 2)
+
+
+async def asked(session: Session, number: int = 1) -> str:
+    """Return the id of the first request to people, once there are so many."""
+    await until(lambda: len(session.pending_requests()) >= number)
+    return session.pending_requests()[0].request_id
+
+
 async def failed(host: SessionHost, store: MemoryStore) -> None:
     """A session that crashed too often, with messages in its queue."""
     gate = Gate()
@@ -242,13 +304,13 @@ async def played(play: Play) -> Record:
     return kept[0]
 
 
-async def every_kind() -> Record:
-    """Return a record with an event of each kind, all fields given, then with defaults."""
+async def kinds(new: Collection[str]) -> Record:
+    """Return a record with an event of each of the *new* kinds, all fields given, then with defaults."""
     store = MemoryStore()
     async with running_journal(store) as journal:
         for number, defaults in enumerate((False, True)):
             log = await journal.create(f"{SESSION} {number}")
-            events = every_event(f"{SESSION} {number}", defaults=defaults)
+            events = every_event(f"{SESSION} {number}", defaults=defaults, only=new)
             log.append(events)
             await log.wait_durable(len(events))
     slices = [*store.read(f"{SESSION} 0", 1), *store.read(f"{SESSION} 1", 1)]
@@ -258,13 +320,21 @@ async def every_kind() -> Record:
 
 
 async def main(version: str) -> None:
-    """Write the records that are not there yet."""
-    for play in (outcomes, clears, cut_off, taken_up, failed, truncated, every_kind):
+    """Write the records that are not there yet, and one of the kinds of events that are in none."""
+    for play in (outcomes, clears, cut_off, taken_up, people, failed, truncated):
         path = FOLDER / f"{version}-{play.__name__}.jsonl"
         if not path.exists():
-            made = await (every_kind() if play is every_kind else played(play))  # type: ignore[arg-type]
-            made.write(path)
-            print(f"{path.name}: {len(made.events)} events")
+            write(path, await played(play))
+    before = sorted(FOLDER.glob("*-every_kind*.jsonl"))
+    known = {event["type"] for path in before for event in Record.read(path).events}
+    new = {kind.type for kind in PERSISTED} - known
+    if new:
+        write(FOLDER / f"{version}-every_kind_{len(before) + 1}.jsonl", await kinds(new))
+
+
+def write(path: Path, made: Record) -> None:
+    made.write(path)
+    print(f"{path.name}: {len(made.events)} events")
 
 
 if __name__ == "__main__":

@@ -137,10 +137,10 @@ def test_intact_events_behind_a_gap_are_set_aside(tmp_path: Path) -> None:
     assert report.fragments is not None
     assert report.fragments.stat().st_mode & 0o777 == 0o600
     lines = [json.loads(line) for line in report.fragments.read_text().splitlines()]
-    assert [(line["session_id"], line["seq"]) for line in lines] == [
+    assert [(line["session_id"], line["event"]["seq"]) for line in lines] == [
         ("session 001", seq) for seq in range(7, 13)
     ]
-    assert lines[0]["id"] == logs["session 001"][6].id
+    assert lines[0]["event"]["id"] == logs["session 001"][6].id
 
 
 def test_a_bit_that_fell_over_in_a_value_is_found(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ import logging
 from collections.abc import Iterator
 from typing import Any
 
-import attrs
 import msgspec
 import pytest
 import trio
@@ -22,47 +21,22 @@ from exeunt.wire import rpc
 from exeunt.wire.framing import frame
 from exeunt.wire.table import METHODS
 from tests.wire.wire_client import CLEAR, Wire, open_wire, tool
+from tests.wire.wire_values import IDS, JSON, PIECES, fields, objects
 
-ENDS_THE_SERVER = frozenset({"runtime.shutdown"})
+EXAMPLES_PER_METHOD = settings().max_examples // 40
+"""Each has up to sixteen requests, and there are a hundred methods."""
 
-SCALARS = (
-    st.none()
-    | st.booleans()
-    | st.integers(-(2**70), 2**70)
-    | st.floats(allow_nan=False)
-    | st.text(max_size=20)
-)
-JSON = st.recursive(
-    SCALARS,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4),
-    max_leaves=12,
-)
-
-WORDS = st.sampled_from(
-    ["s", "other", "nobody", "", "t", "clear_context", "approve-once", "enqueue", "immediate", "plan"]
-)
-"""What means something to a server: sessions, tools, decisions, modes."""
-
-# Not those that the client counts by itself: an answer to one request would pass for that to another.
-IDS = st.integers(1_000, 1_040) | st.just(-1) | WORDS | st.none() | st.floats(1_000, 1_004)
-
-
-def fields(params: type) -> list[str]:
-    """The names of the parameters of a method, as they are on the wire."""
-    if attrs.has(params):
-        return [field.name for field in attrs.fields(params)]
-    return list(getattr(params, "__struct_fields__", ()))
+TRIED = sorted(set(METHODS) - {"runtime.shutdown"})
+"""All methods but the one that ends the server."""
 
 
 @st.composite
-def requests(draw: st.DrawFn) -> dict[str, Any]:
-    """A request: a true method, with parameters that have the right names and mostly the wrong values."""
-    name = draw(st.sampled_from(sorted(set(METHODS) - ENDS_THE_SERVER)))
-    values = WORDS | JSON
-    known = fields(METHODS[name].params)
-    params: Any = {field: draw(values) for field in known if draw(st.booleans())}
-    params |= draw(st.dictionaries(st.text(max_size=8), JSON, max_size=2))
-    if "sessionId" in known and draw(st.integers(0, 9)):
+def requests(draw: st.DrawFn, name: str | None = None) -> dict[str, Any]:
+    """A request: a true method, with parameters that have the right names and often the right types."""
+    name = name or draw(st.sampled_from(TRIED))
+    kind = METHODS[name].params
+    params = draw(objects(kind))
+    if "sessionId" in fields(kind) and draw(st.integers(0, 9)):
         params["sessionId"] = draw(st.sampled_from(["s", "s", "other", "nobody"]))
     whole = params if draw(st.integers(0, 9)) else draw(JSON)
     return {"jsonrpc": "2.0", "id": draw(IDS), "method": name, "params": whole}
@@ -139,31 +113,44 @@ def mistakes() -> Iterator[list[str]]:
     logger.removeHandler(handler)
 
 
+async def answered(messages: list[dict[str, Any]]) -> None:
+    """Send all of `messages`, see that each is answered, and that another client is served."""
+    async with open_wire(model(), settled=False) as wire:
+        hostile = await wire.connect()
+        await hostile.create("s", tools=[tool("t")])
+        for message in messages:
+            await hostile.send(message)
+        await wait_all_tasks_blocked()
+        for key, answer in hostile.answers.items():
+            assert "result" in answer or answer["error"]["code"] in CODES, (key, answer)
+        if not hostile.closed.is_set():
+            assert (await hostile.call("ping", message="still there"))["message"] == "pong: still there"
+        await hostile.stream.aclose()
+        await works(wire)
+
+
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(messages=st.lists(MESSAGES, min_size=1, max_size=12))
 def test_any_requests_are_answered_and_another_client_is_served(
     mistakes: list[str], messages: list[dict[str, Any]]
 ) -> None:
-    async def main() -> None:
-        async with open_wire(model(), settled=False) as wire:
-            hostile = await wire.connect()
-            await hostile.create("s", tools=[tool("t")])
-            for message in messages:
-                await hostile.send(message)
-            await wait_all_tasks_blocked()
-            for key, answer in hostile.answers.items():
-                assert "result" in answer or answer["error"]["code"] in CODES, (key, answer)
-            if not hostile.closed.is_set():
-                assert (await hostile.call("ping", message="still there"))["message"] == "pong: still there"
-            await hostile.stream.aclose()
-            await works(wire)
+    trio.run(answered, messages, clock=MockClock(autojump_threshold=0))
+    assert mistakes == []
 
-    trio.run(main, clock=MockClock(autojump_threshold=0))
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=EXAMPLES_PER_METHOD)
+@given(data=st.data())
+@pytest.mark.parametrize("name", TRIED)
+def test_each_method_answers_whatever_it_is_given(
+    mistakes: list[str], name: str, data: st.DataObject
+) -> None:
+    messages = data.draw(st.lists(requests(name), min_size=4, max_size=16))
+    trio.run(answered, messages, clock=MockClock(autojump_threshold=0))
     assert mistakes == []
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(pieces=st.lists(st.binary(max_size=60) | MESSAGES, max_size=8))
+@given(pieces=st.lists(PIECES | MESSAGES, max_size=8))
 def test_any_bytes_between_frames_end_at_most_their_own_connection(
     mistakes: list[str], pieces: list[bytes | dict[str, Any]]
 ) -> None:

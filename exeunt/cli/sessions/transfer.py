@@ -1,8 +1,8 @@
 """Sessions as JSON lines, for other machines and for ever.
 
-The first line is a header. Each other line is an event, with the id of its session; the events of a session follow
-each other. The fields are those of the log: one that a later version adds has a default, one that it does not know is
-ignored.
+The first line is a header. Each other line is an event and the id of its session, apart, since events have sessions in
+them too; the events of a session follow each other. The fields are those of the log: one that a later version adds has
+a default, one that it does not know is ignored.
 """
 
 import contextlib
@@ -89,7 +89,7 @@ async def _export(journal: DurableJournal, session_id: str, file: TextIO) -> Non
     seq = 0
     while events := await journal.read(session_id, seq + 1, AT_ONCE):
         for event in events:
-            _write(file, {"session_id": session_id, **to_json(event)})
+            _write(file, {"session_id": session_id, "event": to_json(event)})
         seq = events[-1].seq
 
 
@@ -118,12 +118,15 @@ def _sessions(lines: Iterable[str]) -> Iterator[tuple[str, list[Event]]]:
         session_id = fields.get("session_id")
         if not isinstance(session_id, str) or not session_id:
             raise _WrongLine(f"line {number}: it names no session")
+        event_fields = fields.get("event")
+        if not isinstance(event_fields, dict):
+            raise _WrongLine(f"line {number}: it holds no event")
         if session_id != current:
             if events:
                 yield current, events
             current, events, state, decoder = session_id, [], SessionState(), JsonDecoder()
         try:
-            event = decoder.decode(fields)
+            event = decoder.decode(cast("dict[str, Any]", event_fields))
             SessionState.replay((event,), state)
         except (ContextError, JournalError) as error:
             raise _WrongLine(f"line {number}, session {session_id}: {error}") from error
