@@ -420,3 +420,13 @@ async def test_who_waits_for_an_aborted_turn_that_asks_is_told_of_the_abort(
             nursery.start_soon(wait)
             await pending(session)
             await session.abort()
+
+
+async def test_other_options_bring_their_limit_along(autojump_clock: MockClock) -> None:
+    async with checked_host() as host:
+        session = await open_session(host, ScriptedModel([]), prices=TEN_A_CALL, limits={"credits": 5})
+        for limits, limit in (({"credits": 50}, 50.0), ({"steps": 3}, None)):
+            again = await host.resume_session(
+                session.session_id, model=ScriptedModel([]), prices=TEN_A_CALL, limits=limits
+            )
+            assert again.statistics().credit_limit == limit

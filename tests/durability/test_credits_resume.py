@@ -86,6 +86,20 @@ async def test_a_question_waits_on_under_its_id() -> None:
         assert await ends(session) == ["completed"] * 3
 
 
+async def test_a_snapshot_holds_the_question() -> None:
+    async with checked(await spent(open_question=True)) as host:
+        session = await resume(
+            host, ScriptedModel([]), go_on=True, on_session_limits_exhausted=leave_pending, **LIMITED
+        )
+        await pending(session)
+        state = SessionState.replay(await session.get_events())
+        assert state.last_id is not None
+        loaded = load(dump(state, state.last_id))
+        assert loaded is not None
+        assert loaded.question == state.question is not None
+        await session.abort()
+
+
 async def test_a_question_ends_where_nobody_goes_on_with_its_turn() -> None:
     async with checked(await spent(open_question=True)) as host:
         session = await resume(host, ScriptedModel([]), **LIMITED)

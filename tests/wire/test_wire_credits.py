@@ -231,6 +231,19 @@ async def test_what_a_client_says_when_it_comes_holds(autojump_clock: MockClock)
         assert snapshot["sessionLimits"] == {"maxAiCredits": 5}
 
 
+async def test_a_limit_that_a_client_names_again_holds_against_what_was_decided(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_wire(default=priced("hello", "done")) as wire:
+        client, other = await wire.connect(), await wire.connect()
+        asked = await exhausted(client)
+        await decide(client, asked["requestId"], action="add", additionalAiCredits=100)
+        await client.event("session.idle", 2)
+        await other.call("session.resume", sessionId="s", **LIMIT)
+        snapshot = await other.call("session.metadata.snapshot", sessionId="s")
+        assert snapshot["sessionLimits"] == {"maxAiCredits": 5}
+
+
 @pytest.mark.parametrize("prices", [{}, {"other": {"request": 1}}])
 async def test_a_limit_that_nobody_could_count_is_refused(
     autojump_clock: MockClock, prices: dict[str, Any]
