@@ -105,8 +105,8 @@ def _optional_model(instance: object, attribute: "attrs.Attribute[Any]", value: 
 
 
 def _priced(instance: object, attribute: "attrs.Attribute[Prices]", value: Any) -> None:
-    fits = isinstance(value, Mapping) and (value is NO_PRICES or all(map(_is_price, value.items())))
-    if not fits:
+    given = value
+    if not isinstance(value, Mapping) or not all(map(_is_price, given.items())):
         raise InvalidConfiguration(
             f"prices must be a mapping of models' names to exeunt.Price, not {value!r:.80}"
         )

@@ -82,11 +82,11 @@ def to_limit_decision(answer: Any) -> LimitDecision:
             f"{answer!r:.80} does not say what becomes of the limit: one of {', '.join(LIMIT_ACTIONS)} does"
         )
     if action not in ("add", "set"):
-        return LimitDecision(action)
+        return LimitDecision(cast("LimitAction", action))
     if amount is None:
         raise InvalidAnswer(f"{action!r} needs a number of credits")
     try:
-        return LimitDecision(action, checked_credits("ai_credits", amount))
+        return LimitDecision(cast("LimitAction", action), checked_credits("ai_credits", amount))
     except InvalidConfiguration as error:
         raise InvalidAnswer(str(error)) from error
 

@@ -195,11 +195,11 @@ def priced(prices: Any) -> Prices:
     """
     if prices is None:
         return NO_PRICES
+    given = prices
     if not isinstance(prices, Mapping):
         raise InvalidConfiguration(f"prices must be a mapping of models' names to prices, not {prices!r:.80}")
-    given: Mapping[Any, Any] = prices
     if all(isinstance(price, Price) for price in given.values()):
-        return given
+        return cast("Prices", given)
     return {name: structured(f"prices[{name!r:.80}]", price, Price, FREE) for name, price in given.items()}
 
 

@@ -16,6 +16,10 @@ from tests.durability.resume_support import checked, create, doomed, durable, re
 LIMITED: dict[str, Any] = {"prices": {"*": {"request": 10}}, "limits": {"credits": 15}}
 
 
+def a_hundred_more(request: Any, invocation: Any) -> LimitDecision:
+    return LimitDecision("add", 100)
+
+
 async def spent(*, open_question: bool = False) -> MemoryStore:
     """What a killed process leaves whose session has spent 20 of its 15 credits."""
     store = MemoryStore()
@@ -51,7 +55,7 @@ async def test_a_limit_that_nobody_names_again_holds_as_the_log_has_it() -> None
 
 async def test_a_limit_that_is_named_anew_holds() -> None:
     async with checked(await spent()) as host:
-        options = {**LIMITED, "limits": {"credits": 40}}
+        options: dict[str, Any] = {**LIMITED, "limits": {"credits": 40}}
         session = await resume(host, ScriptedModel(["c"]), **options)
         await session.send_and_wait("three")
         assert session.statistics().credits_spent == 30.0
@@ -61,7 +65,7 @@ async def test_a_limit_that_is_named_anew_holds() -> None:
 async def test_what_somebody_gave_outlives_leaving_memory() -> None:
     store = MemoryStore()
     async with checked(store) as host:
-        options = {**LIMITED, "on_session_limits_exhausted": lambda *_: LimitDecision("add", 100)}
+        options: dict[str, Any] = {**LIMITED, "on_session_limits_exhausted": a_hundred_more}
         session = await create(host, ScriptedModel(["a", "b", "c"]), **options)
         for prompt in ("one", "two", "three"):
             await session.send_and_wait(prompt)
@@ -128,7 +132,7 @@ async def test_a_host_that_ends_leaves_the_question_open() -> None:
 
 async def test_a_question_is_moot_where_the_session_comes_back_with_more() -> None:
     async with checked(await spent(open_question=True)) as host:
-        options = {**LIMITED, "limits": {"credits": 100}}
+        options: dict[str, Any] = {**LIMITED, "limits": {"credits": 100}}
         session = await resume(host, ScriptedModel(["c"]), go_on=True, **options)
         await settled(session)
         (ended,) = await logged(session, "session_limits_exhausted.completed")
