@@ -38,6 +38,10 @@ class InstructionsRefused(InvalidConfiguration):
     """A client names folders with instructions that its server does not read for clients, or that are no paths."""
 
 
+class PriceUnknown(InvalidConfiguration):
+    """A session is to be limited in credits, and its model has no price: nobody could count them."""
+
+
 class EndpointUnavailable(ExeuntError, OSError):
     """A server of the host cannot listen where it was told to. `__cause__` is the system's reason."""
 
@@ -174,7 +178,8 @@ class ReplyTimeout(SessionError, TimeoutError):
     ) -> None:
         super().__init__(message, session_id=session_id)
         self.phase = phase
-        """What the session was doing: `idle`, `waiting`, `prompt_hooks`, `model` or `tools`."""
+        """What the session was doing: `idle`, `waiting`, `prompt_hooks`, `model`, `tools`, or `question` where the turn
+        asks people before it goes on."""
         self.in_flight = in_flight
         """Names of the tools whose calls had no outcome yet."""
         self.queued = queued
@@ -203,6 +208,25 @@ class TurnInterrupted(TurnError):
 
 class TurnFailed(TurnError):
     """The model could not be reached, or its answer was of no use. `__cause__` is the `ModelError`."""
+
+
+class CreditsExhausted(TurnError):
+    """The session has spent its credits, or they cannot be counted: the model was not asked."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        session_id: str | None = None,
+        turn_id: str | None = None,
+        used: float = 0.0,
+        limit: float = 0.0,
+    ) -> None:
+        super().__init__(message, session_id=session_id, turn_id=turn_id)
+        self.used = used
+        """Credits that the session has spent."""
+        self.limit = limit
+        """Credits that it may spend."""
 
 
 # --- Asking people -----------------------------------------------------------------------------------------

@@ -201,6 +201,8 @@ class ModelError(ExeuntError):
         retry: bool = False,
         status: int | None = None,
         retry_after: float | None = None,
+        code: str = "",
+        limited_for: float | None = None,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -210,6 +212,10 @@ class ModelError(ExeuntError):
         """The HTTP status, where there was one."""
         self.retry_after = retry_after
         """Seconds that the provider asked to wait, already checked to be finite and reasonable."""
+        self.code = code
+        """The provider's own code of the error, where it has said one."""
+        self.limited_for = limited_for
+        """Seconds until the limit that was hit is over, where the provider says so; however long."""
 
 
 @runtime_checkable

@@ -1,19 +1,21 @@
 """What a session is configured with. Values only; checked once, when they are made."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import NoneType
 from typing import Any, Literal
 
 import attrs
 
-from exeunt.actors.errors import InvalidConfiguration
+from exeunt.actors.errors import InvalidConfiguration, PriceUnknown
 from exeunt.actors.hooks import NO_HOOKS, Hooks
 from exeunt.actors.media import DEFAULT_MEDIA_LIMITS, MediaLimits
 from exeunt.actors.models import ModelClient
 from exeunt.actors.permissions import PermissionHandler
+from exeunt.actors.prices import NO_PRICES, Price, Prices, price_of
 from exeunt.actors.state.termination import Limits
 from exeunt.actors.tools import ToolSet
+from exeunt.actors.turn_requests import TurnRequestHandler
 from exeunt.actors.user_input import UserInputHandler
 
 Siblings = Literal["wait", "cancel"]
@@ -98,6 +100,23 @@ _model = _needs(
 )
 
 
+def _optional_model(instance: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+    if value is not None:
+        _model(instance, attribute, value)
+
+
+def _priced(instance: object, attribute: "attrs.Attribute[Prices]", value: Any) -> None:
+    given = value
+    if not isinstance(value, Mapping) or not all(map(_is_price, given.items())):
+        raise InvalidConfiguration(
+            f"prices must be a mapping of models' names to exeunt.Price, not {value!r:.80}"
+        )
+
+
+def _is_price(item: tuple[Any, Any]) -> bool:
+    return isinstance(item[0], str) and isinstance(item[1], Price)
+
+
 _texts = attrs.validators.deep_iterable(
     member_validator=_needs("texts that are not empty", lambda value: isinstance(value, str) and value != ""),
     iterable_validator=_needs("a tuple of texts", _of(tuple)),
@@ -151,10 +170,30 @@ class SessionOptions:
     start of a tool, the request after a clear. `strict`: events and replies too. `relaxed`: nothing."""
     max_consecutive_clears: int = attrs.field(default=16, validator=_count)
     """Turns in a row that take in nothing and do nothing but clear, before a clear is refused."""
+    prices: Prices = attrs.field(default=NO_PRICES, validator=_priced)
+    """What calls cost, by the name of the model; `"*"` is any other. Without them nothing is counted in credits."""
+    on_session_limits_exhausted: TurnRequestHandler | None = attrs.field(default=None, validator=_handler)
+    """Asked what is to become of a turn when the credits are spent. Without one, the turn ends."""
+    auto_model: ModelClient | None = attrs.field(default=None, validator=_optional_model)
+    """The model with which a turn may go on when the provider of `model` is at a limit."""
+    on_auto_mode_switch_request: TurnRequestHandler | None = attrs.field(default=None, validator=_handler)
+    """Asked whether it is to. Without one, it does not."""
     model_name: str = attrs.field(init=False, default=attrs.Factory(_model_label, takes_self=True))
     """What the model client calls its model (`model`), or the name of its class."""
     provider_name: str = attrs.field(init=False, default=attrs.Factory(_provider_label, takes_self=True))
     """What it calls its provider (`provider`), or the name of its class."""
+
+    def __attrs_post_init__(self) -> None:
+        if self.limits.credits is not None and self.price is None:
+            raise PriceUnknown(
+                f"the session is to spend at most {self.limits.credits:g} credits, and {self.model_name!r:.80} has no "
+                "price, so that nobody could count them: give prices={...} for it, or for '*'"
+            )
+
+    @property
+    def price(self) -> Price | None:
+        """What a call of the model costs; `None` where nobody has said."""
+        return price_of(self.prices, self.model_name)
 
 
 def messages_from(value: Sequence[str] | str | None) -> tuple[str, ...]:

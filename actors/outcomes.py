@@ -57,7 +57,7 @@ class TurnEndReason(enum.StrEnum):
     ABORTED = "aborted"
     """Somebody aborted it or stopped the session."""
     LIMIT = "limit"
-    """It spent its budget of steps, failed batches or tokens."""
+    """It spent its budget of steps, failed batches or tokens; or the session its credits."""
     ERROR = "error"
     """The model gave no usable answer."""
     INTERRUPTED = "interrupted"

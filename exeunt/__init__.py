@@ -24,6 +24,7 @@ from exeunt.actors.errors import (
     ClientGone,
     ClientRefused,
     ContextError,
+    CreditsExhausted,
     EmptySeedPrompt,
     EndpointUnavailable,
     EventInsideTurn,
@@ -49,6 +50,7 @@ from exeunt.actors.errors import (
     NotInWorkerThread,
     NoToolCallInFlight,
     Overloaded,
+    PriceUnknown,
     PromptBlocked,
     RemoteSessionError,
     ReplyTimeout,
@@ -125,6 +127,7 @@ from exeunt.actors.permissions import (
     approve_all,
     leave_pending,
 )
+from exeunt.actors.prices import Price
 from exeunt.actors.session import (
     AbortReceipt,
     ClearResult,
@@ -157,6 +160,7 @@ from exeunt.actors.tools import (
 from exeunt.actors.turn.live import (
     TurnRecord,
 )
+from exeunt.actors.turn_requests import AutoModeSwitchRequest, LimitDecision, SessionLimitsExhaustedRequest
 from exeunt.actors.user_input import UserInputRequest, UserInputResponse
 from exeunt.configuration import (
     build_options,
@@ -178,6 +182,7 @@ __all__ = [
     "AbortReceipt",
     "ApproveForSession",
     "ApproveOnce",
+    "AutoModeSwitchRequest",
     "ChildExists",
     "ChildNotFound",
     "ChildStartFailed",
@@ -195,6 +200,7 @@ __all__ = [
     "ClientGone",
     "ClientRefused",
     "ContextError",
+    "CreditsExhausted",
     "EmptySeedPrompt",
     "EndpointUnavailable",
     "Event",
@@ -222,6 +228,7 @@ __all__ = [
     "JournalError",
     "JournalUnavailable",
     "LeavePending",
+    "LimitDecision",
     "Limits",
     "LocalModelUnavailable",
     "MailboxFull",
@@ -245,6 +252,8 @@ __all__ = [
     "Overloaded",
     "PendingRequest",
     "PermissionRequest",
+    "Price",
+    "PriceUnknown",
     "PromptBlocked",
     "ReasoningBlocks",
     "Reject",
@@ -269,6 +278,7 @@ __all__ = [
     "SessionFilesError",
     "SessionFilesUnavailable",
     "SessionHost",
+    "SessionLimitsExhaustedRequest",
     "SessionMetadata",
     "SessionNotConfigured",
     "SessionNotFound",

@@ -11,8 +11,10 @@ from exeunt.actors.media import DEFAULT_MEDIA_LIMITS, MediaLimits
 from exeunt.actors.models import ModelClient
 from exeunt.actors.options import Durability, RetryPolicy, SessionOptions, Siblings, Waits, messages_from
 from exeunt.actors.permissions import PermissionHandler
+from exeunt.actors.prices import NO_PRICES, Price, Prices
 from exeunt.actors.state import Limits
 from exeunt.actors.tools import Tool, ToolSet
+from exeunt.actors.turn_requests import TurnRequestHandler
 from exeunt.actors.user_input import UserInputHandler
 from exeunt.structuring import structured
 
@@ -57,6 +59,10 @@ class SessionKeywords(TypedDict, total=False):
     siblings: Siblings
     max_consecutive_clears: int
     durability: Durability
+    prices: Mapping[str, Price | Mapping[str, Any]] | None
+    on_session_limits_exhausted: TurnRequestHandler | None
+    auto_model: ModelClient | str | None
+    on_auto_mode_switch_request: TurnRequestHandler | None
     on_session_start: Hook | None
     on_user_prompt_submitted: Hook | None
     on_user_prompt_transformed: Hook | None
@@ -101,6 +107,10 @@ def build_options(
     siblings: Siblings = "wait",
     max_consecutive_clears: int = 16,
     durability: Durability = "default",
+    prices: Mapping[str, Price | Mapping[str, Any]] | None = None,
+    on_session_limits_exhausted: TurnRequestHandler | None = None,
+    auto_model: ModelClient | str | None = None,
+    on_auto_mode_switch_request: TurnRequestHandler | None = None,
     on_session_start: Hook | None = None,
     on_user_prompt_submitted: Hook | None = None,
     on_user_prompt_transformed: Hook | None = None,
@@ -145,6 +155,10 @@ def build_options(
         siblings=siblings,
         max_consecutive_clears=max_consecutive_clears,
         durability=durability,
+        prices=priced(prices),
+        on_session_limits_exhausted=on_session_limits_exhausted,
+        auto_model=None if auto_model is None else _auto_model(auto_model, provider),
+        on_auto_mode_switch_request=on_auto_mode_switch_request,
     )
 
 
@@ -152,6 +166,8 @@ def build_options(
 DEFAULT_LIMITS = Limits()
 DEFAULT_WAITS = Waits()
 DEFAULT_RETRIES = RetryPolicy()
+
+FREE = Price()
 
 
 def _model(model: Any, provider: Mapping[str, Any] | None) -> ModelClient:
@@ -168,6 +184,30 @@ def _model(model: Any, provider: Mapping[str, Any] | None) -> ModelClient:
         raise InvalidConfiguration("provider goes with a model's name; this model is an object")
     client: ModelClient = model
     return client
+
+
+def _auto_model(model: Any, provider: Mapping[str, Any] | None) -> ModelClient:
+    """Return the other model: a name is one of the same provider."""
+    if isinstance(model, str) and provider is None:
+        raise InvalidConfiguration(
+            f"auto_model {model!r} is a name, so it needs the provider of a model by name"
+        )
+    return _model(model, provider if isinstance(model, str) else None)
+
+
+def priced(prices: Any) -> Prices:
+    """Return prices by the name of the model. Raises `InvalidConfiguration`.
+
+    What holds `Price` values already is kept as it is: sessions may share it, and it may grow.
+    """
+    if prices is None:
+        return NO_PRICES
+    given = prices
+    if not isinstance(prices, Mapping):
+        raise InvalidConfiguration(f"prices must be a mapping of models' names to prices, not {prices!r:.80}")
+    if all(isinstance(price, Price) for price in given.values()):
+        return cast("Prices", given)
+    return {name: structured(f"prices[{name!r:.80}]", price, Price, FREE) for name, price in given.items()}
 
 
 def _tool_set(tools: Tools) -> ToolSet:

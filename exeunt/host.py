@@ -51,7 +51,11 @@ class SessionHost(HostCore):
           `on_post_tool_use`, `on_post_tool_use_failure`, `on_agent_stop`, `on_session_end`, `on_error_occurred`.
         * `tenant`: whose share of the host it uses. `streaming`: whether answers are asked for in pieces.
         * `current_datetime`: whether the message that begins a turn is preceded by the date and the time.
-        * `limits={"steps": 200, "failed_batches": 10, "tokens": None}`: the budget of one turn.
+        * `limits={"steps": 200, "failed_batches": 10, "tokens": None, "credits": None}`: the budget of one turn, and
+          in credits that of the session. `prices={"gpt-5": {"input": 125, "output": 1000}}`: credits for a million
+          tokens (`exeunt.Price`). `on_session_limits_exhausted`: asked for more when they are spent.
+        * `auto_model`, `on_auto_mode_switch_request`: the model to go on with at a limit of the provider, and who is
+          asked whether to.
         * `waits`, `retries`: time-outs and the retry policy (`exeunt.Waits`, `exeunt.RetryPolicy`).
         * `media_limits={"item": ..., "message": ..., "session": ...}`: bytes of attachments (`exeunt.MediaLimits`).
         * `mailbox_size`, `siblings`, `max_consecutive_clears`: see `exeunt.SessionOptions`.

@@ -14,6 +14,7 @@ from prometheus_client.metrics_core import (
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Exemplar
 
+from exeunt.actors.prices import NANO
 from exeunt.actors.text import encodable
 from exeunt.metrics import labels
 from exeunt.metrics.instruments import ClosedLabel, Counter, Histogram
@@ -89,6 +90,23 @@ class HostCollector(Collector):
         )
         yield _counter(
             "exeunt_user_input_requests", "Questions to users that have ended.", "end", recorder.questions
+        )
+        yield _counter(
+            "exeunt_credit_requests",
+            "Requests for more credits that have ended.",
+            "end",
+            recorder.credit_requests,
+        )
+        yield _counter(
+            "exeunt_model_switch_requests",
+            "Requests to go on with another model that have ended.",
+            "end",
+            recorder.model_switches,
+        )
+        yield CounterMetricFamily(
+            "exeunt_credits",
+            "Credits that calls of models with a price have cost.",
+            value=recorder.nano_credits / NANO,
         )
         yield _counter("exeunt_turn_terminations", "Turns that ended.", "reason", recorder.terminations)
         yield _histogram(

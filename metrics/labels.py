@@ -15,6 +15,7 @@ from exeunt.actors.errors import (
 )
 from exeunt.actors.models import ModelErrorKind
 from exeunt.actors.outcomes import HANDOFF_ACTIONS, HANDOFF_TRIGGERS, Outcome, TurnEndReason
+from exeunt.actors.turn_requests import LIMIT_ACTIONS, SWITCH_RESPONSES
 
 OTHER: Final = "other"
 """Stands for every value outside a set, and for every name beyond a cap."""
@@ -50,6 +51,12 @@ PERMISSION_ENDS: Final = (
 )  # fmt: skip
 
 USER_INPUT_ENDS: Final = ("answered", "unavailable", "timeout", "cancelled")
+
+UNANSWERED: Final = ("unavailable", "timeout", "cancelled")
+
+CREDIT_ENDS: Final = (*LIMIT_ACTIONS, *UNANSWERED)
+
+SWITCH_ENDS: Final = (*SWITCH_RESPONSES, *UNANSWERED)
 
 TURN_REASONS: Final = tuple(reason.value for reason in TurnEndReason)
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.events import (
     AssistantUsage,
+    AutoModeSwitchCompleted,
     ClearRefusedEvent,
     ClearRolledBackEvent,
     ContextCleared,
@@ -18,10 +19,12 @@ from exeunt.actors.events import (
     PermissionCompleted,
     SessionFailed,
     SessionHandoff,
+    SessionLimitsExhaustedCompleted,
     SessionRestarted,
     ToolExecutionComplete,
     ToolResultStale,
     TurnEnd,
+    UsageCheckpoint,
     UserInputCompleted,
 )
 from exeunt.metrics import labels
@@ -34,6 +37,8 @@ from exeunt.metrics.instruments import (
     PairCounter,
     ToolCalls,
 )
+
+ANSWERED: Final = "answered"
 
 # Eleven bounds each, so twelve buckets with the one above all: a scrape's cost is its number of buckets.
 # The smallest context that can be cleared has 2 messages; 5,000 is where contexts are too long for any model.
@@ -82,6 +87,9 @@ class Recorder:
         )
         self.permissions = Counter(label("exeunt_permission_requests_total{end}", labels.PERMISSION_ENDS))
         self.questions = Counter(label("exeunt_user_input_requests_total{end}", labels.USER_INPUT_ENDS))
+        self.credit_requests = Counter(label("exeunt_credit_requests_total{end}", labels.CREDIT_ENDS))
+        self.model_switches = Counter(label("exeunt_model_switch_requests_total{end}", labels.SWITCH_ENDS))
+        self.nano_credits = 0
         self.messages_cleared = Histogram(MESSAGES_BOUNDS)
         self.terminations = Counter(reason)
         self.turn_seconds = HistogramSet(reason, TURN_BOUNDS)
@@ -114,6 +122,9 @@ class Recorder:
             SessionHandoff: self._handed_off,
             PermissionCompleted: self._permission_ended,
             UserInputCompleted: self._question_ended,
+            UsageCheckpoint: self._call_paid,
+            SessionLimitsExhaustedCompleted: self._credits_decided,
+            AutoModeSwitchCompleted: self._switch_decided,
         }
 
     def observe(self, session_id: str, events: Sequence[Event], /) -> None:
@@ -185,6 +196,15 @@ class Recorder:
 
     def _question_ended(self, _: str, event: UserInputCompleted) -> None:
         self.questions.add(event.kind)
+
+    def _call_paid(self, _: str, event: UsageCheckpoint) -> None:
+        self.nano_credits += max(0, event.nano_aiu)
+
+    def _credits_decided(self, _: str, event: SessionLimitsExhaustedCompleted) -> None:
+        self.credit_requests.add(event.action if event.kind == ANSWERED else event.kind)
+
+    def _switch_decided(self, _: str, event: AutoModeSwitchCompleted) -> None:
+        self.model_switches.add(event.response if event.kind == ANSWERED else event.kind)
 
     def _actor_restarted(self, _: str, __: SessionRestarted) -> None:
         self.restarts.add(labels.CRASH)

@@ -40,7 +40,10 @@ def test_sessions_that_ask_for_nothing_share_the_defaults() -> None:
         ({"limits": {"steps": "3"}}, "'3' is no whole number @ limits.steps"),
         ({"limits": {"steps": True}}, "True is no whole number @ limits.steps"),
         ({"limits": {"steps": 0}}, "limit 'steps' must be a whole number of at least 1, not 0 @ limits"),
-        ({"limits": {"stepz": 3}}, "unknown: stepz; there are steps, failed_batches, tokens @ limits"),
+        (
+            {"limits": {"stepz": 3}},
+            "unknown: stepz; there are steps, failed_batches, tokens, credits @ limits",
+        ),
         ({"waits": {"b": 1, "a": 2}}, "unknown: a, b; there are approval, "),
         ({"tools": 3}, "tools must be a list of tools, or a ToolSet, not 3"),
         ({"tools": look_up}, "tools must be a list of tools, or a ToolSet, not the tool 'look_up' alone"),

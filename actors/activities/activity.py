@@ -29,7 +29,7 @@ class Activity(ABC):
 
     scope: trio.CancelScope | None = None
     cause: str | None = None
-    """Why it was cancelled: `timeout`, `aborted`, `stopped`, `siblings`, `interrupted`."""
+    """Why it was cancelled: `timeout`, `aborted`, `stopped`, `siblings`, `interrupted`; or `answered`, elsewhere."""
     done: bool = False
     """Whether its result is decided. What its task still does is stale."""
     followers: set[trio.CancelScope] | None = None

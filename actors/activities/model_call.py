@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import aclosing
 from typing import Any
 
@@ -19,10 +19,20 @@ from exeunt.actors.events import (
 )
 from exeunt.actors.hook_outputs import ERROR_OCCURRED
 from exeunt.actors.hooks import ErrorOccurredInput
-from exeunt.actors.models import ModelDelta, ModelError, ModelErrorKind, ModelRequest, ModelResponse
+from exeunt.actors.limit_status import with_status
+from exeunt.actors.models import (
+    Message,
+    ModelDelta,
+    ModelError,
+    ModelErrorKind,
+    ModelRequest,
+    ModelResponse,
+)
 from exeunt.actors.options import RetryPolicy
 from exeunt.actors.ports import Tracing
+from exeunt.actors.state.account import NO_ACCOUNT
 from exeunt.actors.text import cause_of, encodable
+from exeunt.actors.turn import rate_limits
 from exeunt.actors.turn.live import Turn
 
 MOST_HOOK_RETRIES = 5
@@ -49,9 +59,10 @@ class ModelCall(Activity):
         self.turn = turn
         self.seq = actor.state.seq
         """Number of the last event that the request follows from."""
-        self.request = ModelRequest(
-            actor.state.context.request(), actor.options.tools.definitions, actor.id, turn.turn_id
-        )
+        messages: Sequence[Message] = actor.state.context.request()
+        if actor.state.account is not NO_ACCOUNT:
+            messages = with_status(messages, actor.state.account)
+        self.request = ModelRequest(messages, actor.options.tools.definitions, actor.id, turn.turn_id)
 
     def run(self) -> Coroutine[Any, Any, ModelResponse | ModelError]:
         """Call the model until it answers, fails for good, or the policy is spent."""
@@ -102,7 +113,7 @@ class ModelCall(Activity):
         """Wait for the time of another attempt, if there is to be one."""
         policy = self.actor.options.retries
         last = self._last or policy.attempts + 1
-        if not error.retry or self.attempt >= last:
+        if not error.retry or self.attempt >= last or self._is_lasting(error):
             if self._asked_hook:
                 return False
             self._asked_hook = True
@@ -112,6 +123,9 @@ class ModelCall(Activity):
             self._last = self.attempt + more
         await self._back_off(policy, error)
         return True
+
+    def _is_lasting(self, error: ModelError) -> bool:
+        return rate_limits.is_lasting(self.actor.options, self.actor.state, error)
 
     def lost(self, result: Any) -> ModelResponse | ModelError:
         """An attempt that ran out of time, or was cancelled."""

@@ -1,9 +1,18 @@
 """What happens in a session, as values.
 
 Names and payloads are those of the Copilot SDK where it has them, in snake_case. Read `envelope`, then
-`messages` (the conversation), `tools` (calls, approvals, questions), `session` (life, errors, clears, hooks).
+`messages` (the conversation), `tools` (calls, approvals, questions), `session` (life, errors, clears, hooks), `budget`
+(what is spent, and what turns ask people).
 """
 
+from exeunt.actors.events.budget import (
+    AutoModeSwitchCompleted,
+    AutoModeSwitchRequested,
+    SessionLimitsChanged,
+    SessionLimitsExhaustedCompleted,
+    SessionLimitsExhaustedRequested,
+    UsageCheckpoint,
+)
 from exeunt.actors.events.envelope import EphemeralEvent, Event, Origin
 from exeunt.actors.events.messages import (
     Abort,
@@ -65,6 +74,8 @@ __all__ = [
     "AssistantTurnRetry",
     "AssistantTurnStart",
     "AssistantUsage",
+    "AutoModeSwitchCompleted",
+    "AutoModeSwitchRequested",
     "ClearRefusedEvent",
     "ClearRolledBackEvent",
     "ContextCleared",
@@ -87,6 +98,9 @@ __all__ = [
     "SessionHandoff",
     "SessionIdle",
     "SessionInfo",
+    "SessionLimitsChanged",
+    "SessionLimitsExhaustedCompleted",
+    "SessionLimitsExhaustedRequested",
     "SessionModeChanged",
     "SessionModelChange",
     "SessionRestarted",
@@ -101,6 +115,7 @@ __all__ = [
     "ToolExecutionStart",
     "ToolResultStale",
     "TurnEnd",
+    "UsageCheckpoint",
     "UserInputCompleted",
     "UserInputRequested",
     "UserMessage",

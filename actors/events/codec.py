@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from exeunt.actors.errors import JournalError
-from exeunt.actors.events import messages, session, tools
+from exeunt.actors.events import budget, messages, session, tools
 from exeunt.actors.events.envelope import Event, Origin, seq_in
 
 Data = bytes | memoryview
@@ -23,7 +23,7 @@ FORMAT = 1
 
 PERSISTED: tuple[type[Event], ...] = tuple(
     kind
-    for module in (messages, session, tools)
+    for module in (messages, session, tools, budget)
     for kind in vars(module).values()
     if isinstance(kind, type) and issubclass(kind, Event) and kind is not Event and not kind.ephemeral
 )

@@ -51,14 +51,16 @@ class SessionShutdown(Event, frozen=True, gc=False, tag="session.shutdown"):
 
 
 class SessionError(Event, frozen=True, gc=False, tag="session.error"):
-    """A turn could not get an answer from its model."""
+    """A turn could not get an answer from its model, or may not ask it."""
 
     type: ClassVar[str] = "session.error"
     error_type: str
-    """A `ModelErrorKind`."""
+    """A `ModelErrorKind`, or `quota` where the session's own credits are spent or cannot be counted."""
     message: str
     status_code: int | None = None
     turn_id: str = ""
+    error_code: str = ""
+    """The provider's own code, where it has said one."""
 
 
 class ContextCleared(Event, frozen=True, gc=False, tag="session.context_cleared"):
@@ -161,6 +163,8 @@ class SessionModelChange(Event, frozen=True, gc=False, tag="session.model_change
     previous_model: str = ""
     reasoning_effort: str = ""
     """How much the model is to think; empty: as it does by itself."""
+    cause: str = ""
+    """Why, where nobody chose it: `rate_limit_auto_switch`."""
 
 
 class SessionModeChanged(Event, frozen=True, gc=False, tag="session.mode_changed"):

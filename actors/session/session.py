@@ -10,11 +10,13 @@ from exeunt.actors.callers import CALLER
 from exeunt.actors.errors import (
     InvalidConfiguration,
     NotInToolCall,
+    PriceUnknown,
     SessionPassive,
 )
 from exeunt.actors.events import Event, SessionHandoff
 from exeunt.actors.media import Media, checked_media
 from exeunt.actors.outcomes import HANDOFF_ACTIONS, HANDOFF_TRIGGERS, HandoffAction, HandoffTrigger
+from exeunt.actors.prices import checked_credits
 from exeunt.actors.session.history import History
 from exeunt.actors.session.pending import PendingRequest, pending_requests
 from exeunt.actors.session.putting import (
@@ -44,7 +46,7 @@ from exeunt.actors.session.waiting import (
 )
 from exeunt.actors.state.session_state import Pending
 from exeunt.actors.text import encodable
-from exeunt.actors.turn import aborts, host_calls, requests, turns
+from exeunt.actors.turn import aborts, budget, host_calls, requests, turn_questions, turns
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Waiter
 from exeunt.actors.user_input import UserInputResponse
@@ -255,8 +257,9 @@ class Session:
         await stop(self._actor, reason)
 
     def pending_requests(self) -> tuple[PendingRequest, ...]:
-        """Return what the session's tool calls ask people now, oldest first: approvals and questions to the user.
+        """Return what the session asks people now, oldest first.
 
+        Its tool calls ask for approvals and answers of the user, its turn for more credits or another model.
         Requests are in the log: they outlive a restart of the actor, and the end of the process where the session is
         taken up with `continue_pending_work=True`. Never waits. A session that is not in memory has none to show.
         """
@@ -267,8 +270,9 @@ class Session:
 
         To a request for approval the *answer* is a decision as a permission handler gives it: `ApproveOnce()`,
         `ApproveForSession()`, `Reject(feedback)`, `UserNotAvailable()`, or its kind as a text. To a question it is a
-        text, a `UserInputResponse`, or a mapping with `answer`. The first answer counts; a handler that is still being
-        asked is cancelled. From another thread: `host.run_from_thread(session.answer, request_id, answer)`.
+        text, a `UserInputResponse`, or a mapping with `answer`. To a request for more credits it is a `LimitDecision`,
+        to one for another model `"yes"`, `"yes_always"` or `"no"`. The first answer counts; a handler that is still
+        being asked is cancelled. From another thread: `host.run_from_thread(session.answer, request_id, answer)`.
 
         Raises `RequestNotPending`: unknown, answered, or over; `InvalidAnswer`: the request is open still;
         `SessionClosed`, `SessionFailed`, `JournalError`. Cancelled: the answer was given, or was not.
@@ -278,8 +282,30 @@ class Session:
             refuse_status(actor)
         await trio.lowlevel.checkpoint_if_cancelled()
         waiter = Waiter()
-        actor.put(requests.answer, request_id, answer, waiter)
+        actor.put(turn_questions.answer, request_id, answer, waiter)
         seq = cast("int", await waiter.wait())
+        if actor.options.durability != "relaxed" and actor.log.outlives_process:
+            await actor.log.wait_durable(seq)
+
+    async def limit_credits(self, limit: float | None) -> None:
+        """Let the session spend *limit* credits in all since it began, or with `None` what it likes.
+
+        Returns once that is durable. It holds from the next call of the model on. A turn that has asked for more goes
+        on, if this is more than the session has spent.
+
+        Raises `InvalidConfiguration`, `PriceUnknown` where nobody could count them, `SessionClosed`, `SessionFailed`,
+        `JournalError`. Cancelled: the limit was set, or was not.
+        """
+        wanted = checked_credits("limit", limit)
+        actor = self._actor
+        if wanted is not None and actor.options.price is None:
+            raise PriceUnknown(
+                f"session {actor.id} cannot be limited in credits: {actor.options.model_name!r:.80} has no price"
+            )
+        waiter = Waiter()
+        await put_anywhere(actor, budget.set_limit, wanted, waiter)
+        seq = cast("int", await waiter.wait())
+        actor = self._actor
         if actor.options.durability != "relaxed" and actor.log.outlives_process:
             await actor.log.wait_durable(seq)
 
@@ -409,7 +435,10 @@ class Session:
             clears_in_a_row=state.clears_in_a_row,
             restarts=actor.epoch,
             subscribers=len(actor.subscribers),
-            pending_requests=sum(1 for _ in requests.listed(actor)),
+            pending_requests=sum(1 for _ in requests.listed(actor))
+            + (turn_questions.open_question(actor) is not None),
+            credits_spent=state.account.spent_credits,
+            credit_limit=state.account.limit_credits,
         )
 
 

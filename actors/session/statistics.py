@@ -48,4 +48,8 @@ class SessionStatistics:
     subscribers: int
     """Callbacks and event streams that get its events."""
     pending_requests: int = 0
-    """Approvals and questions to the user that nobody has answered."""
+    """Approvals, questions to the user, and requests for credits or another model that nobody has answered."""
+    credits_spent: float = 0.0
+    """What its calls of models have cost since it began, as far as they have a price."""
+    credit_limit: float | None = None
+    """What they may cost in all; `None` without a limit."""

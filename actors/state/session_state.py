@@ -15,6 +15,8 @@ from exeunt.actors.events import (
     AssistantMessage,
     AssistantTurnEnd,
     AssistantTurnStart,
+    AutoModeSwitchCompleted,
+    AutoModeSwitchRequested,
     ContextCleared,
     Event,
     MediaRemoved,
@@ -23,6 +25,9 @@ from exeunt.actors.events import (
     PermissionCompleted,
     PermissionRequested,
     SessionCompacted,
+    SessionLimitsChanged,
+    SessionLimitsExhaustedCompleted,
+    SessionLimitsExhaustedRequested,
     SessionModeChanged,
     SessionModelChange,
     SessionTitleChanged,
@@ -31,11 +36,14 @@ from exeunt.actors.events import (
     ToolExecutionComplete,
     ToolExecutionStart,
     TurnEnd,
+    UsageCheckpoint,
     UserInputCompleted,
     UserInputRequested,
     UserMessage,
 )
 from exeunt.actors.media import Media
+from exeunt.actors.prices import to_nano
+from exeunt.actors.state.account import NO_ACCOUNT, Account, Spent
 from exeunt.actors.state.context import (
     Context,
     fold_assistant,
@@ -67,6 +75,10 @@ class Pending(msgspec.Struct, frozen=True, gc=False):
     media: tuple[Media, ...] = ()
 
 
+TurnRequested = SessionLimitsExhaustedRequested | AutoModeSwitchRequested
+"""What a turn asks people before it goes on. One at a time."""
+
+
 class Asked(msgspec.Struct, frozen=True, gc=False):
     """What a call has asked people; open until it is answered, or for want of an answer gone."""
 
@@ -79,6 +91,7 @@ class SessionState:
     """The fold of a session's log. `apply` is the only way to change it."""
 
     __slots__ = (
+        "account",
         "call_ids",
         "clears_in_a_row",
         "context",
@@ -86,6 +99,7 @@ class SessionState:
         "last_id",
         "media_came",
         "open_calls",
+        "question",
         "queue",
         "requests",
         "seq",
@@ -113,9 +127,14 @@ class SessionState:
         self.open_calls: dict[str, ToolExecutionStart] | None = None
         self.requests: dict[str, Asked] | None = None
         """What open calls have asked people, by the id of the request, in order."""
+        self.question: TurnRequested | None = None
+        """What the open turn itself has asked people."""
+        self.account: Account = NO_ACCOUNT
+        """What it may spend, and has spent."""
         self.clears_in_a_row = 0
         self.labels: dict[str, str] | None = None
-        """What was chosen for the session while it ran: `title`, `mode`, `model`; of each the last."""
+        """What was chosen for the session while it ran: `title`, `mode`, `model`, and whether the automatic model
+        takes over unasked; of each the last."""
         self.call_ids: list[str] | None = None
         """Ids of the calls in the context. A list: looking for one is rare work, and 8 bytes an id are little."""
 
@@ -175,6 +194,8 @@ class SessionState:
             self.turn_steps,
             tuple(sorted(self.open_calls or ())),
             tuple((self.requests or {}).items()),
+            self.question,
+            self.account,
             self.clears_in_a_row,
             tuple(sorted((self.labels or {}).items())),
         )
@@ -314,6 +335,35 @@ def _request_ended(state: SessionState, event: PermissionCompleted | UserInputCo
         state.requests = state.requests or None
 
 
+def _turn_asked(state: SessionState, event: TurnRequested) -> None:
+    state.question = event
+
+
+def _turn_answered(
+    state: SessionState, event: SessionLimitsExhaustedCompleted | AutoModeSwitchCompleted
+) -> None:
+    state.question = None
+    if isinstance(event, AutoModeSwitchCompleted) and event.response == "yes_always":
+        state.label("auto_mode_switch", "always")
+
+
+def _limited(state: SessionState, event: SessionLimitsChanged) -> None:
+    limit = event.max_ai_credits
+    state.account = state.account.limited(None if limit is None else to_nano(limit))
+
+
+def _charged(state: SessionState, event: UsageCheckpoint) -> None:
+    call = Spent(
+        1,
+        event.input_tokens,
+        event.output_tokens,
+        event.cache_read_tokens,
+        event.cache_write_tokens,
+        event.nano_aiu,
+    )
+    state.account = state.account.charged(event.model, call)
+
+
 def _model_chosen(state: SessionState, event: SessionModelChange) -> None:
     state.label("model", event.new_model)
 
@@ -363,6 +413,12 @@ FOLDS: dict[type[Event], Callable[[SessionState, Any], None]] = {
     PermissionCompleted: _request_ended,
     UserInputRequested: _asked,
     UserInputCompleted: _request_ended,
+    SessionLimitsExhaustedRequested: _turn_asked,
+    SessionLimitsExhaustedCompleted: _turn_answered,
+    AutoModeSwitchRequested: _turn_asked,
+    AutoModeSwitchCompleted: _turn_answered,
+    SessionLimitsChanged: _limited,
+    UsageCheckpoint: _charged,
     ToolExecutionComplete: _call_end,
     AssistantTurnEnd: _step_end,
     TurnEnd: _turn_end,

@@ -12,6 +12,7 @@ import msgspec
 from exeunt.actors.errors import JournalError
 from exeunt.actors.events import Event
 from exeunt.actors.events.codec import Data, SliceDecoder, encode_slices
+from exeunt.actors.state.account import NO_ACCOUNT, Account
 from exeunt.actors.state.context import Batch, Context
 from exeunt.actors.state.session_state import FOLDS, Pending, SessionState
 
@@ -41,6 +42,10 @@ class _Snapshot(msgspec.Struct, array_like=True):
     requests: list[memoryview] = []
     """What open calls have asked people, and the answers that are there, in the order of their numbers."""
     labels: dict[str, str] = {}
+    question: list[memoryview] = []
+    """What the open turn has asked people, if anything."""
+    account: Account | None = None
+    """`None`: it has neither a limit nor spent anything."""
 
 
 _decoder = msgspec.msgpack.Decoder(_Snapshot)
@@ -73,6 +78,8 @@ def dump(state: SessionState, last_id: str) -> bytes:
             {},
             _encoded(_requests(state)),
             state.labels or {},
+            _encoded(() if state.question is None else (state.question,)),
+            None if state.account is NO_ACCOUNT else state.account,
         )
     )
 
@@ -130,6 +137,9 @@ def load(data: Data) -> SessionState | None:
         state.open_calls = {call.tool_call_id: call for call in open_calls}
     for event in decoder.decode_all(snapshot.requests):
         FOLDS[type(event)](state, event)
+    for event in decoder.decode_all(snapshot.question):
+        state.question = event
+    state.account = snapshot.account or NO_ACCOUNT
     batch = decoder.decode_all(snapshot.batch)
     if batch:
         message, *results = batch

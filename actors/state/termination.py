@@ -7,6 +7,7 @@ import attrs
 
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.outcomes import REFUSALS, Outcome, TurnEndReason
+from exeunt.actors.prices import checked_credits
 
 
 def _positive(instance: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
@@ -18,9 +19,13 @@ def _positive(instance: object, attribute: "attrs.Attribute[Any]", value: object
         )
 
 
+def _credits(instance: object, attribute: "attrs.Attribute[Any]", value: object) -> None:
+    checked_credits(f"limit {attribute.name!r}", value)
+
+
 @attrs.frozen
 class Limits:
-    """The budget of one turn."""
+    """The budgets: of one turn, and in credits of the whole session."""
 
     steps: int = attrs.field(default=200, validator=_positive)
     """Requests to the model. 200 is far above honest work and still ends a loop within minutes."""
@@ -28,6 +33,9 @@ class Limits:
     """Batches in a row in which no call succeeded. Batches of nothing but denials and rejections do not count."""
     tokens: int | None = attrs.field(default=None, validator=_positive)
     """Input and output tokens together, as far as the model tells; `None` is no limit."""
+    credits: float | None = attrs.field(default=None, validator=_credits)
+    """What all calls of the session may cost since it began, as far as is counted by `prices`; `None` is no limit, but
+    for one that a resumed session has in its log. No call is made beyond it; one that is made may go past it."""
 
 
 def count_failed(in_a_row: int, outcomes: Iterable[Outcome]) -> int:

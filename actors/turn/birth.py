@@ -4,7 +4,7 @@ import attrs
 
 from exeunt.actors.events import SessionIdle, SessionResume, SessionStart, SystemMessage
 from exeunt.actors.options import SessionOptions
-from exeunt.actors.turn import recovery, resumption, turns
+from exeunt.actors.turn import budget, recovery, resumption, turns
 from exeunt.actors.turn.actor import SessionActor
 
 
@@ -13,6 +13,7 @@ def begin(actor: SessionActor) -> None:
     options = actor.options
     actor.emit(SessionStart, actor.id, options.tenant, options.model_name)
     _emit_preamble(actor)
+    _limit(actor)
 
 
 async def load(actor: SessionActor) -> None:
@@ -28,6 +29,7 @@ def take_up(actor: SessionActor, continue_pending_work: bool) -> None:
     """Log that the session goes on; close what the log shows as open; go on with what waits if asked."""
     actor.emit(SessionResume, actor.state.seq, continue_pending_work)
     _emit_preamble(actor)
+    _limit(actor)
     if continue_pending_work and actor.state.turn_id is not None:
         resumption.close_host_calls(actor)
         resumption.revive(actor)
@@ -67,6 +69,14 @@ def reconfigure(actor: SessionActor, options: SessionOptions) -> None:
     before, actor.options = actor.options, options
     if _preamble(before) != _preamble(options):
         _emit_preamble(actor)
+    if before.limits.credits != options.limits.credits:
+        budget.set_limit(actor, options.limits.credits)
+
+
+def _limit(actor: SessionActor) -> None:
+    """Set the limit that the options name; where they name none, that of the log holds."""
+    if actor.options.limits.credits is not None:
+        budget.set_limit(actor, actor.options.limits.credits)
 
 
 def _preamble(options: SessionOptions) -> tuple[str | None, tuple[str, ...]]:

@@ -1,11 +1,12 @@
 """How a turn ends, what its hooks say to that, and who is told. Handlers of the actor."""
 
+import copy
 from typing import Any
 
 import outcome
 
 from exeunt.actors.activities.prompts import EndHook
-from exeunt.actors.errors import TurnAborted, TurnFailed
+from exeunt.actors.errors import TurnAborted, TurnError, TurnFailed
 from exeunt.actors.events import MessageAccepted, SessionWarning, TurnEnd
 from exeunt.actors.models import ModelError
 from exeunt.actors.outcomes import TurnEndReason
@@ -41,10 +42,13 @@ def end_turn(
     actor: SessionActor,
     turn: Turn,
     reason: TurnEndReason,
-    error: ModelError | None = None,
+    error: ModelError | TurnError | None = None,
     content: str | None = None,
 ) -> None:
-    """End a turn without a successor: its slot is free, its waiters get their reply or their error."""
+    """End a turn without a successor: its slot is free, its waiters get their reply or their error.
+
+    That is *error* where it is one of a turn.
+    """
     if turn.pending is not None and turn.cause != "stopped":
         text = "the turn was aborted before the message was in the context"
         turns.drop(actor, turn.pending.message_id, "aborted", TurnAborted(text, session_id=actor.id))
@@ -58,7 +62,9 @@ def end_turn(
     if turn.abort_waiters:
         aborts.answer(actor, turn)
     if (stops or hooks.on_session_end is not None) and actor.status == "live":
-        kind = {TurnEndReason.ABORTED: "abort", TurnEndReason.ERROR: "error"}.get(reason, "complete")
+        kind = "complete" if error is None else "error"
+        if reason is TurnEndReason.ABORTED:
+            kind = "abort"
         message = turn.records[-1].content or None
         said = None if error is None else str(error)
         actor.aftermath = EndHook(turn, kind, message, said, stops=stops)
@@ -112,7 +118,9 @@ def _go_on_instead(actor: SessionActor, before: Turn, prompt: str) -> None:
     turns.ask_for_slot(actor, turn)
 
 
-def _answer_waiters(actor: SessionActor, turn: Turn, reason: TurnEndReason, error: ModelError | None) -> None:
+def _answer_waiters(
+    actor: SessionActor, turn: Turn, reason: TurnEndReason, error: ModelError | TurnError | None
+) -> None:
     if not actor.waiters:
         return
     for message_id in turn.message_ids:
@@ -122,8 +130,10 @@ def _answer_waiters(actor: SessionActor, turn: Turn, reason: TurnEndReason, erro
 
 
 def _result(
-    actor: SessionActor, turn: Turn, reason: TurnEndReason, error: ModelError | None
+    actor: SessionActor, turn: Turn, reason: TurnEndReason, error: ModelError | TurnError | None
 ) -> "outcome.Outcome[Any]":
+    if isinstance(error, TurnError):
+        return outcome.Error(copy.copy(error))
     if reason is TurnEndReason.ABORTED:
         text = (
             f"turn {turn.turn_id} was aborted" if turn.cause != "stopped" else "the session was disconnected"

@@ -110,7 +110,7 @@ class Turn:
     """The actor's handler for a slot that had to be waited for; set by `turns`."""
 
     phase: str = "waiting"
-    """`waiting` (for a slot), `prompt_hooks`, `model` or `tools`."""
+    """`waiting` (for a slot), `prompt_hooks`, `model`, `tools` or `question` (to people)."""
     delivery: str = "queued"
     """How its first message came: `idle`, `queued` or `seed`."""
     pending: Pending | None = None

@@ -38,7 +38,17 @@ from exeunt.actors.session.replies import AbortReceipt
 from exeunt.actors.state import SessionState
 from exeunt.actors.state.snapshot import load as load_state
 from exeunt.actors.state.snapshot import usable
-from exeunt.actors.turn import aborts, batches, clears, endings, host_calls, requests, resumption, turns
+from exeunt.actors.turn import (
+    aborts,
+    batches,
+    clears,
+    endings,
+    host_calls,
+    requests,
+    resumption,
+    turn_questions,
+    turns,
+)
 from exeunt.actors.turn.actor import Entry, SessionActor, fault
 from exeunt.actors.turn.fencing import fence_all
 from exeunt.actors.turn.live import Batch, Turn, Waiter
@@ -245,6 +255,7 @@ def close_open_work(actor: SessionActor, turn: Turn | None) -> None:
     state = actor.state
     for start in list((state.open_calls or {}).values()):
         emit_interrupted(actor, start)
+    turn_questions.close(actor, "cancelled")
     step = state.step
     if step is not None:
         actor.emit(AssistantTurnEnd, step.turn_id, step.step)

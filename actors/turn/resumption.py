@@ -16,17 +16,21 @@ from exeunt.actors.models import ToolCall
 from exeunt.actors.outcomes import Outcome
 from exeunt.actors.state.context import Batch as LoggedBatch
 from exeunt.actors.state.session_state import Asked
-from exeunt.actors.turn import batches, recovery, turns
+from exeunt.actors.turn import batches, recovery, turn_questions, turns
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Batch, Turn
 
 
 def waits_for_people(actor: SessionActor) -> bool:
-    """Say whether a call of the log's open turn has asked somebody, and can go on, whatever became of its task.
+    """Say whether the log's open turn has asked somebody, and can go on, whatever became of its task.
 
-    It waits for an approval; or it may run again and has asked the user, whose answer must not be in vain.
+    It has asked itself. Or a call of it waits for an approval; or may run again and has asked the user, whose answer
+    must not be in vain.
     """
     open_calls = actor.state.open_calls or {}
+    question = actor.state.question
+    if question is not None and question.turn_id == actor.state.turn_id:
+        return True
     for asked in (actor.state.requests or {}).values():
         start = open_calls.get(asked.request.tool_call_id)
         if start is None or start.turn_id is None or start.turn_id != actor.state.turn_id:
@@ -54,6 +58,11 @@ def revive(actor: SessionActor, before: Turn | None = None) -> None:
         _take_over(actor, turn, before)
     actor.turn = turn
     actor.active = True
+    if turn_questions.is_moot(actor):
+        turn_questions.close(actor, "cancelled")
+    elif actor.state.question is not None:
+        turn_questions.begin(actor, turn, actor.state.question)
+        return
     # Before it waits for a slot: an abort meanwhile must find a turn like any other.
     if actor.context.batch is not None:
         _open_again(actor, turn, actor.context.batch)

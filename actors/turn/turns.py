@@ -1,6 +1,6 @@
 """How a turn begins and goes on; `endings` has its end. Handlers of the actor."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import outcome
@@ -24,9 +24,10 @@ from exeunt.actors.hooks import NO_HOOKS, Hooks
 from exeunt.actors.media import Media
 from exeunt.actors.models import ModelError, ModelResponse, Usage
 from exeunt.actors.outcomes import TurnEndReason
+from exeunt.actors.state.account import NO_ACCOUNT
 from exeunt.actors.state.session_state import Pending
 from exeunt.actors.text import current_datetime, encodable
-from exeunt.actors.turn import batches, endings, media
+from exeunt.actors.turn import batches, budget, endings, media, switching
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Turn, Waiter
 
@@ -133,12 +134,12 @@ def slot_granted(actor: SessionActor, turn: Turn) -> None:
         _prepare(actor, turn)
 
 
-def go_on(actor: SessionActor, turn: Turn) -> None:
-    """Make the next request, once the turn has a slot again."""
+def go_on(actor: SessionActor, turn: Turn, step: Callable[[SessionActor, Turn], None] | None = None) -> None:
+    """Make the next request, or do *step*, once the turn has a slot again."""
     if turn.has_slot:
-        start_step(actor, turn)
+        (step or start_step)(actor, turn)
         return
-    turn.resumes_with = start_step
+    turn.resumes_with = step or start_step
     if not turn.slot_wanted:
         turn.slot_wanted = not actor.host.turn_slots.requeue_front(turn)
         if not turn.slot_wanted:
@@ -277,7 +278,9 @@ def withdraw(actor: SessionActor, message_id: str, done: list[bool]) -> None:
 
 
 def start_step(actor: SessionActor, turn: Turn) -> None:
-    """Take in what steers the turn, and make a request."""
+    """Take in what steers the turn, and make a request, unless the session's credits are spent."""
+    if actor.state.account is not NO_ACCOUNT and budget.stops(actor, turn):
+        return
     steering = actor.state.steering
     if steering:
         if _sees_prompts(actor.options.hooks):
@@ -288,6 +291,11 @@ def start_step(actor: SessionActor, turn: Turn) -> None:
         media.make_room(actor)
     actor.emit(AssistantTurnStart, turn.turn_id, turn.steps)
     turn.steps += 1
+    call_model(actor, turn)
+
+
+def call_model(actor: SessionActor, turn: Turn) -> None:
+    """Make the request of the step that is open."""
     turn.phase = "model"
     turn.activity = ModelCall(turn)
     actor.start(turn.activity)
@@ -306,11 +314,18 @@ def model_answered(actor: SessionActor, activity: ModelCall, result: ModelRespon
     elif isinstance(result, ModelError):
         if activity.cause == "timeout":
             activity.record_failure(result)
-        end_step(actor, turn)
-        actor.emit(SessionError, str(result.kind), encodable(str(result)), result.status, turn.turn_id)
-        endings.end_turn(actor, turn, TurnEndReason.ERROR, result)
+        if actor.options.auto_model is None or not switching.offered(actor, turn, result):
+            fail(actor, turn, result)
     else:
         _take_answer(actor, turn, activity, result)
+
+
+def fail(actor: SessionActor, turn: Turn, error: ModelError) -> None:
+    """End the turn for want of an answer."""
+    end_step(actor, turn)
+    code = encodable(error.code)
+    actor.emit(SessionError, str(error.kind), encodable(str(error)), error.status, turn.turn_id, code)
+    endings.end_turn(actor, turn, TurnEndReason.ERROR, error)
 
 
 def _take_answer(actor: SessionActor, turn: Turn, activity: ModelCall, answer: ModelResponse) -> None:
@@ -329,6 +344,8 @@ def _take_answer(actor: SessionActor, turn: Turn, activity: ModelCall, answer: M
         usage.cache_write_tokens,
         usage.reasoning_tokens,
     )
+    if options.prices:
+        budget.charge(actor, activity.request, answer)
     content = encodable(answer.content)
     if content:
         turn.answer = content

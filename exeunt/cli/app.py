@@ -248,8 +248,16 @@ def serve(
             rich_help_panel=_PROVIDER,
         ),
     ] = None,
+    auto_model: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="For turns that go on when the provider limits their own.",
+            rich_help_panel=_PROVIDER,
+        ),
+    ] = None,
     config: Annotated[
-        Path | None, typer.Option(metavar="PATH", help="A TOML file with the provider and the tokens.")
+        Path | None, typer.Option(metavar="PATH", help="A TOML file: provider, prices and tokens.")
     ] = None,
     journal: Annotated[
         str | None, typer.Option(metavar="URL", help="Where sessions are kept, such as sqlite:///s.sqlite3.")
@@ -334,6 +342,8 @@ def serve(
                 base_url=base_url,
                 model=model,
                 api_key_env=api_key_env,
+                auto_model=auto_model,
+                prices=file.prices,
             ),
             options=WireOptions(
                 wait_for_clients=wait_for_clients,

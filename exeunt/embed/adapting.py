@@ -38,17 +38,24 @@ class Adapter:
     def options(self, options: SessionOptions) -> SessionOptions:
         """Return *options* with each handler wrapped; the same object if there is none."""
         tools, hooks = self._tool_set(options.tools), self._all_hooks(options.hooks)
-        given = (options.on_permission_request, options.on_user_input_request)
+        given = (
+            options.on_permission_request,
+            options.on_user_input_request,
+            options.on_session_limits_exhausted,
+            options.on_auto_mode_switch_request,
+        )
         asked = tuple(map(self._asked, given))
         if tools is options.tools and hooks is options.hooks and asked == given:
             return options
-        permission, user_input = asked
+        permission, user_input, limits, switch = asked
         return attrs.evolve(
             options,
             tools=tools,
             hooks=hooks,
             on_permission_request=permission,
             on_user_input_request=user_input,
+            on_session_limits_exhausted=limits,
+            on_auto_mode_switch_request=switch,
         )
 
     def _asked(self, handler: Hook | None) -> Hook | None:

@@ -18,6 +18,7 @@ __all__ = [
     "TRANSPORTS",
     "WIRE_APIS",
     "default_base_url",
+    "model_entries",
     "model_from_provider",
     "model_names",
     "wire_api",
@@ -77,14 +78,19 @@ async def model_names(provider: Mapping[str, Any]) -> list[str]:
 
     Waits 30 seconds at most. Raises `InvalidConfiguration`, `ModelError`.
     """
+    return [entry["id"] for entry in await model_entries(provider)]
+
+
+async def model_entries(provider: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The same, with all that the provider's list says of each model beside its `id`."""
     if provider.get("type") == "openai":
-        from exeunt.models.openai.provider import openai_model_names
+        from exeunt.models.openai.provider import openai_model_entries
 
-        return await openai_model_names(provider)
+        return await openai_model_entries(provider)
     if provider.get("type") == "anthropic":
-        from exeunt.models.anthropic.provider import anthropic_model_names
+        from exeunt.models.anthropic.provider import anthropic_model_entries
 
-        return await anthropic_model_names(provider)
+        return await anthropic_model_entries(provider)
     raise _unknown_type(provider)
 
 

@@ -139,6 +139,8 @@ def fail(
     retry: bool = False,
     status: int | None = None,
     retry_after: float | None = None,
+    code: str = "",
+    limited_for: float | None = None,
 ) -> Fail:
     """Raise a `ModelError` of this kind, with the other arguments; or *error* itself if it is an exception.
 
@@ -152,7 +154,8 @@ def fail(
         kinds = ", ".join(ModelErrorKind)
         raise InvalidConfiguration(f"{error!r} is no kind of ModelError. Kinds: {kinds}.") from None
     # A new one each time: a script that cycles would otherwise pile up tracebacks on one object.
-    return Fail(lambda: ModelError(kind, message, retry=retry, status=status, retry_after=retry_after))
+    details: dict[str, Any] = {"status": status, "retry_after": retry_after, "code": code}
+    return Fail(lambda: ModelError(kind, message, retry=retry, limited_for=limited_for, **details))
 
 
 def hang() -> Hang:

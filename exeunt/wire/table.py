@@ -25,6 +25,7 @@ from exeunt.wire.methods import (
     server,
     sessions,
     settings,
+    turn_questions,
     turns,
     workspaces,
 )
@@ -117,6 +118,16 @@ METHODS: Mapping[str, Method] = {
     "session.ui.handlePendingUserInput": Method(answers.user_input, an.UserInputAnswer),
     "session.ui.elicitation": Method(user.elicit, ui.Elicitation),
     "session.ui.handlePendingElicitation": Method(user.elicited, ui.ElicitationAnswer),
+    "session.ui.handlePendingSessionLimitsExhausted": Method(
+        turn_questions.session_limits, ui.SessionLimitsAnswer
+    ),
+    "session.ui.handlePendingAutoModeSwitch": Method(
+        turn_questions.auto_mode_switch, ui.AutoModeSwitchAnswer
+    ),
+    "session.ui.registerDirectAutoModeSwitchHandler": Method(turn_questions.register_direct, se.OneSession),
+    "session.ui.unregisterDirectAutoModeSwitchHandler": Method(
+        turn_questions.unregister_direct, ui.DirectHandler
+    ),
     "session.commands.list": Method(user.list_commands, se.OneSession),
     "session.commands.execute": Method(user.execute, ui.ExecuteCommand),
     "session.commands.invoke": Method(user.invoke, ui.InvokeCommand),

@@ -7,6 +7,7 @@ import attrs
 
 from exeunt.actors.events import (
     AssistantUsage,
+    AutoModeSwitchCompleted,
     ClearRefusedEvent,
     ClearRolledBackEvent,
     ContextCleared,
@@ -18,10 +19,12 @@ from exeunt.actors.events import (
     PermissionCompleted,
     SessionFailed,
     SessionHandoff,
+    SessionLimitsExhaustedCompleted,
     SessionRestarted,
     ToolExecutionComplete,
     ToolResultStale,
     TurnEnd,
+    UsageCheckpoint,
     UserInputCompleted,
 )
 
@@ -78,6 +81,18 @@ def permission_ended(kind: str = "approved") -> PermissionCompleted:
 
 def question_ended(kind: str = "answered") -> UserInputCompleted:
     return UserInputCompleted(ORIGIN, 1, TIME, "r1", "c1", kind)
+
+
+def paid(nano: int = 1) -> UsageCheckpoint:
+    return UsageCheckpoint(ORIGIN, 1, TIME, "m", nano, nano, 10, 2)
+
+
+def credits_decided(kind: str = "answered", action: str = "cancel") -> SessionLimitsExhaustedCompleted:
+    return SessionLimitsExhaustedCompleted(ORIGIN, 1, TIME, "r1", "t1", kind, action)
+
+
+def switch_decided(kind: str = "answered", response: str = "no") -> AutoModeSwitchCompleted:
+    return AutoModeSwitchCompleted(ORIGIN, 1, TIME, "r1", "t1", kind, response)
 
 
 def clear_refused(cause: str) -> ClearRefusedEvent:

@@ -92,6 +92,36 @@ def test_a_tool_call_counts_by_tool_outcome_and_terminal(metrics: Metrics, outco
     assert metrics.value(f"{seconds}_sum", outcome=outcome) == pytest.approx(0.7)
 
 
+def test_credits_count_in_credits_and_never_backwards(metrics: Metrics) -> None:
+    metrics.observe("s1", [make.paid(1_500_000_000), make.paid(250_000_000), make.paid(-1)])
+    assert metrics.value("exeunt_credits_total") == 1.75
+
+
+@pytest.mark.parametrize(
+    ("kind", "action", "end"),
+    [
+        ("answered", "add", "add"),
+        ("answered", "cancel", "cancel"),
+        ("timeout", "cancel", "timeout"),
+        ("unavailable", "cancel", "unavailable"),
+    ],
+)
+def test_a_request_for_credits_counts_by_what_was_decided_or_by_why_nothing_was(
+    metrics: Metrics, kind: str, action: str, end: str
+) -> None:
+    metrics.observe("s1", [make.credits_decided(kind, action)])
+    assert metrics.value("exeunt_credit_requests_total", end=end) == 1
+    other = "add" if end != "add" else "set"
+    assert metrics.value("exeunt_credit_requests_total", end=other) == 0
+
+
+def test_a_request_for_another_model_counts_by_its_answer_or_by_why_there_was_none(metrics: Metrics) -> None:
+    metrics.observe("s1", [make.switch_decided(response="yes_always"), make.switch_decided("cancelled")])
+    assert metrics.value("exeunt_model_switch_requests_total", end="yes_always") == 1
+    assert metrics.value("exeunt_model_switch_requests_total", end="cancelled") == 1
+    assert metrics.value("exeunt_model_switch_requests_total", end="no") == 0
+
+
 def test_restarts_failures_and_dead_letters_count_by_reason(metrics: Metrics) -> None:
     metrics.observe("s1", [make.restarted(), make.restarted(), make.failed()])
     metrics.observe(
@@ -178,5 +208,5 @@ def test_the_value_of_a_metric_that_does_not_exist_is_an_error_not_zero(metrics:
 
 
 def test_each_counted_class_is_an_event(metrics: Metrics) -> None:
-    assert len(metrics.counted_events) == 16
+    assert len(metrics.counted_events) == 19
     assert all(issubclass(kind, Event) for kind in metrics.counted_events)

@@ -34,6 +34,8 @@ OUTSIDE: list[tuple[str, Event, dict[str, str]]] = [
     ("exeunt_handoffs_total", make.handoff(trigger="mood"), {"action": "reminded", "trigger": "other"}),
     ("exeunt_permission_requests_total", make.permission_ended("mood"), {"end": "other"}),
     ("exeunt_user_input_requests_total", make.question_ended("mood"), {"end": "other"}),
+    ("exeunt_credit_requests_total", make.credits_decided("mood"), {"end": "other"}),
+    ("exeunt_model_switch_requests_total", make.switch_decided(response="mood"), {"end": "other"}),
 ]
 
 
@@ -153,6 +155,9 @@ def test_ids_of_sessions_make_no_series() -> None:
         make.handoff(),
         make.permission_ended(),
         make.question_ended(),
+        make.paid(),
+        make.credits_decided(),
+        make.switch_decided(),
     ]
     assert {type(event) for event in everything} == set(metrics.counted_events)
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from exeunt.actors.events import (
     AssistantMessage,
     AssistantUsage,
+    AutoModeSwitchCompleted,
     ClearRefusedEvent,
     ClearRolledBackEvent,
     ContextCleared,
@@ -18,14 +19,18 @@ from exeunt.actors.events import (
     PermissionCompleted,
     SessionFailed,
     SessionHandoff,
+    SessionLimitsExhaustedCompleted,
     SessionRestarted,
     ToolExecutionComplete,
     ToolResultStale,
     TurnEnd,
+    UsageCheckpoint,
     UserInputCompleted,
 )
 from exeunt.actors.models import ModelErrorKind
 from exeunt.actors.outcomes import Outcome
+from exeunt.actors.prices import NANO
+from exeunt.actors.turn_requests import LIMIT_ACTIONS, SWITCH_RESPONSES
 from exeunt.metrics import Metrics, labels
 from tests.metrics import event_makers as make
 
@@ -49,6 +54,12 @@ events: st.SearchStrategy[Event] = st.one_of(
     st.builds(make.handoff, st.sampled_from(labels.HANDOFFS[0]), st.sampled_from(labels.HANDOFFS[1])),
     st.builds(make.permission_ended, st.sampled_from(labels.PERMISSION_ENDS)),
     st.builds(make.question_ended, st.sampled_from(labels.USER_INPUT_ENDS)),
+    # Whole credits, whose sums are exact.
+    st.builds(make.paid, st.integers(0, 1_000).map(lambda count: count * NANO)),
+    st.builds(make.credits_decided, st.just("answered"), st.sampled_from(LIMIT_ACTIONS)),
+    st.builds(make.credits_decided, st.sampled_from(labels.UNANSWERED)),
+    st.builds(make.switch_decided, st.just("answered"), st.sampled_from(SWITCH_RESPONSES)),
+    st.builds(make.switch_decided, st.sampled_from(labels.UNANSWERED)),
     st.builds(make.clear_refused, st.sampled_from(["no_tool_call", "empty_prompt", "remote", "loop"])),
     st.builds(make.clear_rolled_back),
     st.builds(make.dead_letter, st.sampled_from(labels.DEAD_LETTER_REASONS)),
@@ -101,6 +112,14 @@ def expected(happened: list[Event]) -> dict[tuple[str, frozenset[tuple[str, str]
                 count("exeunt_permission_requests_total", end=event.kind)
             case UserInputCompleted():
                 count("exeunt_user_input_requests_total", end=event.kind)
+            case UsageCheckpoint():
+                count("exeunt_credits_total", event.nano_aiu / NANO)
+            case SessionLimitsExhaustedCompleted():
+                end = event.action if event.kind == "answered" else event.kind
+                count("exeunt_credit_requests_total", end=end)
+            case AutoModeSwitchCompleted():
+                end = event.response if event.kind == "answered" else event.kind
+                count("exeunt_model_switch_requests_total", end=end)
             case ClearRefusedEvent():
                 count("exeunt_context_clears_total", outcome=event.cause)
             case ClearRolledBackEvent():

@@ -204,6 +204,25 @@ async def test_the_words_of_the_provider_are_handed_on_without_the_key() -> None
     assert str(error) == "status 401: Wrong key ***: go away"
 
 
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        (b'{"error": {"code": "user_weekly_rate_limited", "message": "no"}}', "user_weekly_rate_limited"),
+        (b'{"error": {"code": 429, "type": "tokens"}}', "tokens"),
+        (b'{"error": {"code": "429"}}', ""),
+        (b'{"error": "no"}', ""),
+        (b"no", ""),
+        (b"", ""),
+    ],
+)
+async def test_a_limit_is_told_with_the_providers_own_word_and_with_its_end(body: bytes, code: str) -> None:
+    reply = HttpReply(status=429, body=body, headers=[("Retry-After", "86400")])
+    error = await failure(reply)
+    assert (error.kind, error.code, error.limited_for) == (ModelErrorKind.RATE_LIMITED, code, 86_400.0)
+    # Nobody waits for so long.
+    assert (error.retry, error.retry_after) == (False, None)
+
+
 async def test_how_long_to_wait_is_handed_on() -> None:
     error = await failure(HttpReply(status=503, headers=[("Retry-After", "2.5")]))
     assert (error.retry, error.retry_after) == (True, 2.5)

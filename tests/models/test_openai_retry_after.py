@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exeunt.models.http.retry_after import MAX_WAIT, RetryAdvice, parse_wait, retry_advice
+from exeunt.models.http.retry_after import MAX_WAIT, RetryAdvice, limited_for, parse_wait, retry_advice
 
 NOW = 1_790_000_000.0
 """Mon, 21 Sep 2026 14:13:20 GMT."""
@@ -83,3 +83,18 @@ def test_an_order_to_wait_too_long_forbids_the_retry_and_a_hint_does_not(
     headers: dict[str, str], advice: RetryAdvice
 ) -> None:
     assert retry_advice(headers, now=NOW) == advice
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "1"}, 1.0),
+        ({"retry-after-ms": "1500"}, 1.5),
+        ({"retry-after": "604800"}, 604_800.0),
+        ({"retry-after": "soon"}, None),
+        ({"x-ratelimit-reset": "5"}, None),
+        ({}, None),
+    ],
+)
+def test_how_long_a_limit_lasts_is_told_however_long(headers: dict[str, str], seconds: float | None) -> None:
+    assert limited_for(headers, now=0.0) == seconds

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from exeunt import InvalidConfiguration, Media, Message, ToolResult, Usage, Waits, tool
+from exeunt.actors.sizes import tokens_of_media
 from exeunt.policies import Mark, messages, share, summary_by, tokens
-from exeunt.policies.marks import tokens_of_media
 from exeunt.policies.summaries import Said, transcript
 from exeunt.testing import (
     ScriptedModel,

@@ -37,6 +37,7 @@ PURE = (
     "exeunt.actors.media",
     "exeunt.actors.models",
     "exeunt.actors.outcomes",
+    "exeunt.actors.prices",
     "exeunt.actors.state",
     "exeunt.actors.text",
 )

@@ -13,14 +13,20 @@ from exeunt.actors.events import (
     AssistantMessage,
     AssistantTurnEnd,
     AssistantTurnStart,
+    AutoModeSwitchCompleted,
+    AutoModeSwitchRequested,
     ContextCleared,
     Event,
     MessageAccepted,
     MessageDropped,
+    SessionLimitsChanged,
+    SessionLimitsExhaustedCompleted,
+    SessionLimitsExhaustedRequested,
     SystemMessage,
     ToolExecutionComplete,
     ToolExecutionStart,
     TurnEnd,
+    UsageCheckpoint,
     UserMessage,
 )
 from exeunt.actors.state import SessionState
@@ -43,6 +49,9 @@ class History(LogWriter):
         self.generation = 0
         self.media: dict[str, tuple[Media, ...]] = {}
         """What was attached, by message."""
+        self.question: str | None = None
+        self.spent = 0
+        self.limit: float | None = None
 
     def emit(self, event: type[Event], *payload: Any, **named: Any) -> None:
         self.write(self.make(event, *payload, **named))
@@ -82,6 +91,34 @@ class History(LogWriter):
             self.step, self.steps = self.steps, self.steps + 1
             self.emit(AssistantTurnStart, self.turn, self.step)
 
+    def pay(self, number: int) -> None:
+        self.spent += number
+        self.emit(UsageCheckpoint, f"m{number % 2}", number, self.spent, number, 1, 0, 0, number == 3)
+
+    def limited(self, number: int) -> None:
+        self.limit = number / 4 or None
+        self.emit(SessionLimitsChanged, self.limit)
+
+    def ask_people(self, number: int) -> None:
+        if self.turn is not None and self.question is None and not self.open:
+            self.question = self.new_id("request")
+            if number % 2:
+                self.emit(SessionLimitsExhaustedRequested, self.question, self.turn, 2.0, 1.0, 9.0)
+            else:
+                self.emit(AutoModeSwitchRequested, self.question, self.turn, "m1", "rate_limited", "no")
+        elif self.question is not None:
+            kind = "answered" if number % 2 else "timeout"
+            ended = SessionLimitsExhaustedCompleted if self.asked_for_credits else AutoModeSwitchCompleted
+            self.emit(ended, self.question, self.turn, kind)
+            self.question = None
+
+    @property
+    def asked_for_credits(self) -> bool:
+        asked = [
+            e for e in self.log if isinstance(e, SessionLimitsExhaustedRequested | AutoModeSwitchRequested)
+        ]
+        return isinstance(asked[-1], SessionLimitsExhaustedRequested)
+
     def answer(self, number: int) -> None:
         if self.step is not None and not self.open:
             calls = [self.new_id("call") for _ in range(number)]
@@ -109,6 +146,8 @@ class History(LogWriter):
 
     def end(self, number: int) -> None:
         if self.turn is not None and self.step is None:
+            if self.question is not None:
+                self.ask_people(0)
             cleared = number > 1
             self.emit(TurnEnd, self.turn, "completed", self.generation, self.steps, 0.0, cleared)
             self.turn = None
@@ -145,6 +184,9 @@ class History(LogWriter):
         assert sorted(state.open_calls or ()) == sorted(
             [*self.open, *([self.host_call] if self.host_call else [])]
         )
+        assert (None if state.question is None else state.question.request_id) == self.question
+        assert state.account.spent == self.spent == sum(one.nano for one in state.account.models.values())
+        assert state.account.limit_credits == self.limit
         assert state.clears_in_a_row == self.clears_in_a_row
         assert state.context.generation == self.generation
         for item in state.pending():
@@ -170,6 +212,9 @@ MOVES: list[Callable[[History, int], None]] = [
     History.drop,
     History.run_tool,
     History.system,
+    History.pay,
+    History.limited,
+    History.ask_people,
 ]
 HISTORIES = st.lists(st.tuples(st.sampled_from(MOVES), st.integers(0, 3)), max_size=40)
 

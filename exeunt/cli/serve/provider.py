@@ -6,8 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import msgspec
 
 from exeunt.actors.errors import InvalidConfiguration
+from exeunt.actors.prices import Price
+from exeunt.configuration import priced
 from exeunt.models import PROVIDER_TYPES, TRANSPORTS, WIRE_APIS
 from exeunt.structuring import structured
 from exeunt.wire.options import WireOptions
@@ -27,6 +30,7 @@ class ProviderTable:
     base_url: str | None = None
     api_key_env: str | None = None
     model: str | None = None
+    auto_model: str | None = None
     headers: dict[str, str] = attrs.field(factory=dict[str, str])
     options: dict[str, Any] = attrs.field(factory=dict[str, Any])
     media: dict[str, Any] = attrs.field(factory=dict[str, Any])
@@ -40,6 +44,8 @@ class ServeFile:
     provider: ProviderTable = attrs.field(factory=ProviderTable)
     tokens: dict[str, str] = attrs.field(factory=dict[str, str])
     """Variables that hold a token, by the tenant whose it is."""
+    prices: dict[str, Price] = attrs.field(factory=dict[str, Price])
+    """Credits for a million tokens, by the name of the model; `"*"` is any other."""
 
 
 def read_file(path: Path | None) -> ServeFile:
@@ -62,10 +68,13 @@ def default_provider(
     base_url: str | None = None,
     model: str | None = None,
     api_key_env: str | None = None,
+    auto_model: str | None = None,
+    prices: Mapping[str, Price] | None = None,
 ) -> DefaultProvider:
     """Return the provider: an option wins over the file, and the file over the environment.
 
-    Raises `InvalidConfiguration` for a type or an API that is not known, and for a variable that is named and not set.
+    Raises `InvalidConfiguration` for a type or an API that is not known, for a variable that is named and not set, and
+    for prices that are none.
     """
     table = table or ProviderTable()
     kind = kind or table.type or environ.get("EXEUNT_PROVIDER_TYPE")
@@ -77,8 +86,10 @@ def default_provider(
     model = model or table.model or environ.get("EXEUNT_PROVIDER_MODEL")
     variable = api_key_env or table.api_key_env
     key = environ.get("EXEUNT_PROVIDER_API_KEY") if variable is None else _set(environ, variable)
+    auto_model = auto_model or table.auto_model or environ.get("EXEUNT_AUTO_MODEL") or None
+    known = prices or prices_in(environ)
     if kind is None and base_url is None and key is None:
-        return DefaultProvider(model=model)
+        return DefaultProvider(model=model, auto_model=auto_model, prices=known)
     provider: dict[str, Any] = {
         "type": kind or "openai",
         **_api(wire_api or table.wire_api, table.transport, environ),
@@ -91,7 +102,19 @@ def default_provider(
         "media": table.media,
     }
     provider |= {name: value for name, value in given.items() if value}
-    return DefaultProvider(model=model, provider=provider)
+    return DefaultProvider(model=model, provider=provider, auto_model=auto_model, prices=known)
+
+
+def prices_in(environ: Mapping[str, str]) -> Mapping[str, Price]:
+    """Return the prices in `EXEUNT_PRICES`, JSON as the table of a file. Raises `InvalidConfiguration`."""
+    text = environ.get("EXEUNT_PRICES")
+    if not text:
+        return {}
+    try:
+        content = msgspec.json.decode(text, type=dict[str, dict[str, Any]])
+    except msgspec.MsgspecError as error:
+        raise InvalidConfiguration(f"EXEUNT_PRICES must be JSON, a price by model: {error}") from error
+    return priced(content)
 
 
 def _api(wire_api: str | None, transport: str | None, environ: Mapping[str, str]) -> dict[str, str]:

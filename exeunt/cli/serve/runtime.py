@@ -20,6 +20,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Serve sessions to the client that started this process. "
         "Models come from each session's provider, or from EXEUNT_PROVIDER_BASE_URL, _TYPE, _WIRE_API, "
         "_TRANSPORT, _API_KEY and _MODEL; "
+        "EXEUNT_AUTO_MODEL is the one to go on with at a limit, EXEUNT_PRICES what calls cost; "
         "what stands before each session's system message comes from EXEUNT_SYSTEM_MESSAGE; EXEUNT_CURRENT_DATETIME=1 "
         "tells the models date and time; EXEUNT_INSTRUCTION_ROOTS names folders in which clients may name some with "
         "instructions (with --stdio: any). "

@@ -135,6 +135,10 @@ class Session:
     async def answer(self, request_id: str, answer: Any) -> None:
         await call(self._guest, self._trio.answer, request_id, answer)
 
+    @like(trio_api.Session.limit_credits)
+    async def limit_credits(self, limit: float | None) -> None:
+        await call(self._guest, self._trio.limit_credits, limit)
+
     @like(trio_api.Session.ask_user)
     async def ask_user(
         self,

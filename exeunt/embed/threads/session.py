@@ -134,6 +134,10 @@ class Session:
     def answer(self, request_id: str, answer: Any) -> None:
         call(self._runtime, self._trio.answer, request_id, answer)
 
+    @like(trio_api.Session.limit_credits)
+    def limit_credits(self, limit: float | None) -> None:
+        call(self._runtime, self._trio.limit_credits, limit)
+
     @like(trio_api.Session.ask_user)
     def ask_user(
         self,

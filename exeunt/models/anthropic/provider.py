@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from exeunt.models.anthropic.model import DEFAULT_BASE_URL, AnthropicModel, api_path, headers_of
-from exeunt.models.door.listing import listed_models
+from exeunt.models.door.listing import listed_entries
 from exeunt.models.door.sharing import CONNECTION_KINDS, Kinds, given_of, shared_model
 from exeunt.models.http import HttpClient
 
@@ -41,8 +41,8 @@ def anthropic_provider(
     )
 
 
-async def anthropic_model_names(provider: Mapping[str, Any]) -> list[str]:
-    """Ask *provider* for the ids of its models, in its order. Raises `InvalidConfiguration`, `ModelError`."""
+async def anthropic_model_entries(provider: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Ask *provider* for its models, in its order; each has an `id`. Raises `InvalidConfiguration`, `ModelError`."""
     # Any model of the provider has the connections.
     http = anthropic_provider("-", provider).http
     given = given_of(provider, _KINDS)
@@ -50,4 +50,4 @@ async def anthropic_model_names(provider: Mapping[str, Any]) -> list[str]:
         given.get("api_key"), given.get("auth_token"), given.get("betas", ()), given.get("headers", {})
     )
     base_url = given.get("base_url", DEFAULT_BASE_URL)
-    return await listed_models(http, base_url, api_path(base_url, "models"), headers, query=_PAGE)
+    return await listed_entries(http, base_url, api_path(base_url, "models"), headers, query=_PAGE)

@@ -7,7 +7,7 @@ from typing import Any
 from exeunt.actors.models import ModelError, ModelErrorKind
 from exeunt.actors.text import encodable
 from exeunt.models.door.jsontext import is_dict, is_list, loads
-from exeunt.models.http.retry_after import retry_advice
+from exeunt.models.http.retry_after import limited_for, retry_advice
 
 MAX_ERROR_BYTES = 256 * 1024
 """Of an error's body. Some gateways answer with a whole page."""
@@ -15,6 +15,9 @@ MAX_ERROR_BYTES = 256 * 1024
 # Of a provider's own words in a message: enough for a sentence or two, too little for a page.
 _MAX_WORDS = 500
 _MAX_ID = 100
+
+# Of its code: a name, not a sentence.
+_MAX_CODE = 100
 
 _Kind = ModelErrorKind
 
@@ -87,13 +90,21 @@ def failure(status: int, headers: Mapping[str, str], body: bytes) -> ModelError:
     if headers.get("x-should-retry") in ("true", "false"):
         retry = headers["x-should-retry"] == "true"
     after: float | None = None
+    now = time.time()
     if retry:
-        advice = retry_advice(headers, now=time.time())
+        advice = retry_advice(headers, now=now)
         retry, after = advice.retry, advice.after
     # By its id the people of the provider find a request.
     asked = headers.get("request-id", "")[:_MAX_ID]
-    told = f"status {status}: {words or 'no explanation'}" + (f" (request {asked})" if asked else "")
-    return ModelError(kind, told, retry=retry, status=status, retry_after=after)
+    return ModelError(
+        kind,
+        f"status {status}: {words or 'no explanation'}" + (f" (request {asked})" if asked else ""),
+        retry=retry,
+        status=status,
+        retry_after=after,
+        code=_code_of(value),
+        limited_for=limited_for(headers, now=now) if kind is _Kind.RATE_LIMITED else None,
+    )
 
 
 def failure_in_answer(error: Any) -> ModelError:
@@ -105,7 +116,8 @@ def failure_in_answer(error: Any) -> ModelError:
         kind, retry = _by_status(status)
     else:
         kind, retry = _by_words({"error": error}) or (_Kind.SERVER_ERROR, True)
-    return ModelError(kind, f"the provider reports an error: {words}", retry=retry, status=status)
+    text = f"the provider reports an error: {words}"
+    return ModelError(kind, text, retry=retry, status=status, code=_code_of({"error": error}))
 
 
 def _by_status(status: int) -> tuple[ModelErrorKind, bool]:
@@ -124,6 +136,15 @@ def _by_words(value: Any) -> tuple[ModelErrorKind, bool] | None:
         if word in text:
             return kind, retry
     return None
+
+
+def _code_of(value: Any) -> str:
+    """Return a provider's own name for the error; a status in its place is none."""
+    error = _error_of(value)
+    if not is_dict(error):
+        return ""
+    named = (error.get(name) for name in ("code", "type"))
+    return next((text[:_MAX_CODE] for text in named if isinstance(text, str) and not text.isdigit()), "")
 
 
 def _status_of(code: Any) -> int | None:

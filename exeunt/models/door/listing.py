@@ -1,5 +1,7 @@
 """Which models a provider has."""
 
+from typing import Any
+
 import trio
 
 from exeunt.actors.models import ModelError, ModelErrorKind
@@ -16,14 +18,13 @@ MOST_BYTES = 4 * 1024 * 1024
 """The longest lists have some hundred models, of 1 KiB each."""
 
 
-async def listed_models(
+async def listed_entries(
     http: HttpClient, base_url: str, path: str, headers: WireHeaders, *, query: str = ""
-) -> list[str]:
-    """Ask for the list at *path* below *base_url*; return the ids under `data`, in the order of the provider.
+) -> list[dict[str, Any]]:
+    """Ask for the list at *path* below *base_url*; return what it holds under `data`, in the order of the provider.
 
-    *query* joins what the base URL has of it.
-
-    Raises `InvalidConfiguration`, `ModelError`.
+    Each has an `id`, which is a text. *query* joins what the base URL has of it. Raises `InvalidConfiguration`,
+    `ModelError`.
     """
     _, target = parse_endpoint(base_url, path)
     if query:
@@ -42,4 +43,4 @@ async def listed_models(
     entries = answer.get("data") if is_dict(answer) else None
     if not is_list(entries):
         raise ModelError(ModelErrorKind.MALFORMED_RESPONSE, "the provider's answer holds no list of models")
-    return [entry["id"] for entry in entries if is_dict(entry) and isinstance(entry.get("id"), str)]
+    return [entry for entry in entries if is_dict(entry) and isinstance(entry.get("id"), str)]

@@ -19,6 +19,7 @@ _NUMBER = re.compile(r"\d+(?:\.\d*)?|\.\d+", re.ASCII)
 _EPOCH_SECONDS = 1e9
 _EPOCH_MILLISECONDS = 1e12
 
+_ORDERS = (("retry-after-ms", 0.001), ("retry-after", 1.0))
 _RESETS = ("x-ratelimit-reset-requests", "x-ratelimit-reset-tokens", "x-ratelimit-reset", "ratelimit-reset")
 
 
@@ -38,13 +39,21 @@ def retry_advice(headers: Mapping[str, str], *, now: float) -> RetryAdvice:
     `Retry-After` (and `Retry-After-Ms`) is an order. The `X-RateLimit-Reset-*` headers only say when some budget
     is full again, so they may set a wait and never forbid a retry.
     """
-    for name, scale in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
-        seconds = parse_wait(headers.get(name, ""), now=now, scale=scale)
-        if seconds is not None:
-            return RetryAdvice(True, seconds) if seconds <= MAX_WAIT else RetryAdvice(False, None)
+    seconds = limited_for(headers, now=now)
+    if seconds is not None:
+        return RetryAdvice(True, seconds) if seconds <= MAX_WAIT else RetryAdvice(False, None)
     resets = [parse_wait(headers.get(name, ""), now=now) for name in _RESETS]
     waits = [wait for wait in resets if wait is not None and 0 < wait <= MAX_WAIT]
     return RetryAdvice(True, min(waits, default=None))
+
+
+def limited_for(headers: Mapping[str, str], *, now: float) -> float | None:
+    """Return the seconds that a provider's order to wait says, however many: for who is told of them."""
+    for name, scale in _ORDERS:
+        seconds = parse_wait(headers.get(name, ""), now=now, scale=scale)
+        if seconds is not None:
+            return seconds
+    return None
 
 
 def parse_wait(text: str, *, now: float, scale: float = 1.0) -> float | None:

@@ -89,7 +89,13 @@ class Assembly:
     def add_usage(self, usage: Any) -> None:
         """Note the numbers of a `usage` field; anything else than an object is ignored."""
         if is_dict(usage):
-            self._usage = Usage(_tokens(usage.get("prompt_tokens")), _tokens(usage.get("completion_tokens")))
+            read, thought = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
+            self._usage = Usage(
+                _tokens(usage.get("prompt_tokens")),
+                _tokens(usage.get("completion_tokens")),
+                cache_read_tokens=_tokens(read.get("cached_tokens")) if is_dict(read) else 0,
+                reasoning_tokens=_tokens(thought.get("reasoning_tokens")) if is_dict(thought) else 0,
+            )
 
     def add_delta(self, delta: Any, finish_reason: Any) -> ModelDelta | None:
         """Add one piece of a stream; return what of it can be shown, if anything. Raises `ModelError`."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.models.door.headers import bearer, wire_headers
-from exeunt.models.door.listing import listed_models
+from exeunt.models.door.listing import listed_entries
 from exeunt.models.door.sharing import CONNECTION_KINDS, Kinds, given_of, shared_model
 from exeunt.models.http import HttpClient
 from exeunt.models.openai.model import DEFAULT_BASE_URL, OpenAIModel
@@ -37,8 +37,8 @@ def openai_provider(model: str, provider: Mapping[str, Any], http: HttpClient | 
     return shared_model(OpenAIModel, model, given, base_url=DEFAULT_BASE_URL, http=http)
 
 
-async def openai_model_names(provider: Mapping[str, Any]) -> list[str]:
-    """Ask *provider*, whichever API it speaks, for the ids of its models, in its order.
+async def openai_model_entries(provider: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Ask *provider*, whichever API it speaks, for its models, in its order; each has an `id`.
 
     Raises `InvalidConfiguration`, `ModelError`.
     """
@@ -46,4 +46,4 @@ async def openai_model_names(provider: Mapping[str, Any]) -> list[str]:
     reached = {key: value for key, value in provider.items() if key in CONNECTION_KINDS}
     http = openai_provider("-", {"type": "openai", **reached}).http
     headers, _ = wire_headers(bearer(provider.get("api_key")), provider.get("headers") or {})
-    return await listed_models(http, provider.get("base_url") or DEFAULT_BASE_URL, "/models", headers)
+    return await listed_entries(http, provider.get("base_url") or DEFAULT_BASE_URL, "/models", headers)

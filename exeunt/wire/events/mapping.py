@@ -5,7 +5,7 @@ from typing import Any
 
 from exeunt.actors import events as core
 from exeunt.actors.models import ToolCall
-from exeunt.wire.events import calls
+from exeunt.wire.events import budget, calls
 from exeunt.wire.events.citations import citations
 from exeunt.wire.events.clock import iso
 from exeunt.wire.events.mapper import EventMapper, WireEvent
@@ -97,6 +97,8 @@ def _error(mapper: EventMapper, event: core.SessionError) -> Mapped:
     data: dict[str, Any] = {"errorType": event.error_type, "message": event.message}
     if event.status_code is not None:
         data["statusCode"] = event.status_code
+    if event.error_code:
+        data["errorCode"] = event.error_code
     return mapper.persisted(event, data)
 
 
@@ -155,6 +157,8 @@ def _model_change(mapper: EventMapper, event: core.SessionModelChange) -> Mapped
         data["previousModel"] = event.previous_model
     if event.reasoning_effort:
         data["reasoningEffort"] = event.reasoning_effort
+    if event.cause:
+        data["cause"] = event.cause
     return mapper.persisted(event, data)
 
 
@@ -405,6 +409,12 @@ MAPPINGS: dict[type[core.Event], Callable[[EventMapper, Any], Mapped]] = {
     core.PermissionCompleted: calls.permission_done,
     core.UserInputRequested: calls.question,
     core.UserInputCompleted: calls.question_done,
+    core.UsageCheckpoint: budget.checkpoint,
+    core.SessionLimitsChanged: budget.limits_changed,
+    core.SessionLimitsExhaustedRequested: budget.exhausted,
+    core.SessionLimitsExhaustedCompleted: budget.decided,
+    core.AutoModeSwitchRequested: budget.switch,
+    core.AutoModeSwitchCompleted: budget.switched,
     core.HookStart: _hook_start,
     core.HookEnd: _hook_end,
     core.TurnEnd: _own,

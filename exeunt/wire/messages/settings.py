@@ -1,11 +1,14 @@
 """What a session's clients choose while it lives."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import attrs
 
 from exeunt.wire.messages.capabilities import ModelCapabilities
 from exeunt.wire.messages.sessions import ModelConfig, ProviderConfig, ToolDeclaration
+
+NOT_SAID = object()
+"""In the place of a field for which `None` says something."""
 
 
 @attrs.frozen(kw_only=True)
@@ -67,6 +70,8 @@ class UpdateOptions:
     modelCapabilitiesOverrides: ModelCapabilities | None = None
     skipCustomInstructions: bool | None = None
     organizationCustomInstructions: str | None = None
+    sessionLimits: Any = NOT_SAID
+    """`None` takes the limit away."""
 
 
 @attrs.frozen(kw_only=True)

@@ -1,6 +1,6 @@
 """Questions to a person, and slash commands."""
 
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 
@@ -50,6 +50,41 @@ class CommandAnswer:
     sessionId: str
     requestId: str
     error: str | None = None
+
+
+@attrs.frozen(kw_only=True)
+class AutoModeSwitchAnswer:
+    """Whether a turn goes on with another model."""
+
+    sessionId: str
+    requestId: str
+    response: Literal["yes", "yes_always", "no"]
+
+
+@attrs.frozen(kw_only=True)
+class SessionLimitsResponse:
+    """What is to become of a limit that is exhausted."""
+
+    action: Literal["add", "set", "unset", "cancel"]
+    additionalAiCredits: Any = None
+    maxAiCredits: Any = None
+
+
+@attrs.frozen(kw_only=True)
+class SessionLimitsAnswer:
+    """The same, for one request."""
+
+    sessionId: str
+    requestId: str
+    response: SessionLimitsResponse
+
+
+@attrs.frozen(kw_only=True)
+class DirectHandler:
+    """A client that answers for itself whether to go on with another model, and does so no more."""
+
+    sessionId: str
+    handle: str
 
 
 @attrs.frozen(kw_only=True)

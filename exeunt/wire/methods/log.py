@@ -9,9 +9,11 @@ from exeunt.actors.events import SessionInfo
 from exeunt.wire.connection import Connection
 from exeunt.wire.messages.events import Log, ReadLog, RegisterInterest, ReleaseInterest
 from exeunt.wire.messages.sessions import OneSession
+from exeunt.wire.methods.turn_questions import who_answers_changed
 from exeunt.wire.rpc import FAILED, RpcError
 from exeunt.wire.serving.reading import Reading
 from exeunt.wire.serving.served import Served
+from exeunt.wire.serving.turn_questions import GATED
 
 MOST_EVENTS = 1_000
 """Events of one answer."""
@@ -97,7 +99,7 @@ def register_interest(connection: Connection, params: RegisterInterest) -> dict[
         raise RpcError(FAILED, f"a client may have {MOST_INTERESTS} interests in one session")
     handle = secrets.token_hex(8)
     client.interests[handle] = params.eventType
-    served.want_own()
+    _interests_changed(connection, served, params.eventType)
     return {"handle": handle}
 
 
@@ -107,9 +109,15 @@ def release_interest(connection: Connection, params: ReleaseInterest) -> dict[st
     client = served.clients.get(connection)
     known = client is not None and client.interests is not None and params.handle in client.interests
     if known and client is not None and client.interests is not None:
-        del client.interests[params.handle]
-        served.want_own()
+        kind = client.interests.pop(params.handle)
+        _interests_changed(connection, served, kind)
     return {"success": True}
+
+
+def _interests_changed(connection: Connection, served: Served, kind: str) -> None:
+    served.want_own()
+    if kind in GATED:
+        who_answers_changed(connection, served)
 
 
 def write(connection: Connection, params: Log) -> dict[str, Any]:

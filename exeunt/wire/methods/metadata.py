@@ -6,6 +6,8 @@ from typing import Any
 import attrs
 
 from exeunt.actors.models import Message, ToolDefinition
+from exeunt.actors.prices import to_nano
+from exeunt.actors.state.account import NO_ACCOUNT, Account, Spent
 from exeunt.wire.connection import Connection
 from exeunt.wire.events.clock import iso
 from exeunt.wire.files.paths import is_absolute, same
@@ -30,7 +32,7 @@ def snapshot(connection: Connection, params: OneSession) -> dict[str, Any]:
         "workingDirectory": served.working_directory,
         "currentMode": served.mode,
         "selectedModel": served.model,
-        "sessionLimits": None,
+        "sessionLimits": _limits(served),
         "workspace": None if workspace is None else workspace.public(),
     }
     if served.title:
@@ -38,6 +40,16 @@ def snapshot(connection: Connection, params: OneSession) -> dict[str, Any]:
     if served.config.clientName:
         about["clientName"] = served.config.clientName
     return about
+
+
+def _limits(served: Served) -> dict[str, Any] | None:
+    most = served.handle.statistics().credit_limit
+    return None if most is None else {"maxAiCredits": most}
+
+
+def _account(connection: Connection, served: Served) -> Account:
+    actor = connection.hub.host.find(served.session_id)
+    return NO_ACCOUNT if actor is None else actor.state.account
 
 
 def is_processing(connection: Connection, params: OneSession) -> dict[str, Any]:
@@ -200,11 +212,14 @@ def _keep(served: Served, report: dict[str, Any]) -> None:
 
 
 def usage(connection: Connection, params: OneSession) -> dict[str, Any]:
-    """Return what the session's model calls have taken since it came into memory."""
+    """Return what the session's model calls have taken.
+
+    Those of models with a price count since the session began: they are in its log. Others, since it came into memory.
+    """
     served = connection.hub.find(connection.owner, params.sessionId)
-    sums = served.usage
-    metrics: dict[str, Any] = {}
-    if sums.calls:
+    sums, account = served.usage, _account(connection, served)
+    metrics = {name: _of_model(spent) for name, spent in account.models.items()}
+    if sums.calls and not metrics:
         metrics[served.model] = {
             "requests": {"count": sums.calls, "cost": 0},
             "usage": {
@@ -216,7 +231,8 @@ def usage(connection: Connection, params: OneSession) -> dict[str, Any]:
         }
     return {
         "totalPremiumRequestCost": 0,
-        "totalUserRequests": sums.calls,
+        "totalUserRequests": max(sums.calls, sum(spent.calls for spent in account.models.values())),
+        "totalNanoAiu": to_nano(served.handle.statistics().credits_spent),
         "totalApiDurationMs": int(sums.seconds * 1000),
         "sessionStartTime": iso(served.started),
         "codeChanges": {"linesAdded": 0, "linesRemoved": 0, "filesModifiedCount": 0, "filesModified": []},
@@ -224,6 +240,19 @@ def usage(connection: Connection, params: OneSession) -> dict[str, Any]:
         "currentModel": served.model,
         "lastCallInputTokens": sums.last_input,
         "lastCallOutputTokens": sums.last_output,
+    }
+
+
+def _of_model(spent: Spent) -> dict[str, Any]:
+    return {
+        "requests": {"count": spent.calls, "cost": 0},
+        "usage": {
+            "inputTokens": spent.input_tokens,
+            "outputTokens": spent.output_tokens,
+            "cacheReadTokens": spent.cache_read_tokens,
+            "cacheWriteTokens": spent.cache_write_tokens,
+        },
+        "totalNanoAiu": spent.nano,
     }
 
 

@@ -1,7 +1,7 @@
 """What a session's clients choose while it lives: model, mode, name, options, tools, agents, permissions."""
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, cast
 
 import attrs
 import msgspec
@@ -17,6 +17,7 @@ from exeunt.wire.messages.sessions import CustomAgent, OneSession, ProviderConfi
 from exeunt.wire.rpc import FAILED, RpcError
 from exeunt.wire.serving import opening
 from exeunt.wire.serving.client import Client
+from exeunt.wire.serving.pricing import priced
 from exeunt.wire.serving.served import Served
 
 LONGEST_NAME = 200
@@ -62,7 +63,10 @@ async def list_models(connection: Connection, params: OneSession) -> dict[str, A
     served = _find(connection, params.sessionId)
     called = {f"{model.provider}/{model.id}": model.name for model in served.config.models or ()}
     names = await model_names(connection, served)
-    return {"list": [{"id": name, "name": called.get(name) or name} for name in names]}
+    prices = connection.hub.handlers.models.book.prices
+    return {
+        "list": [{"id": name, "name": called.get(name) or name, **priced(prices, name)} for name in names]
+    }
 
 
 async def model_names(connection: Connection, served: Served) -> list[str]:
@@ -82,6 +86,7 @@ async def _change(connection: Connection, served: Served, **changes: Any) -> Non
 async def _become(connection: Connection, served: Served, config: SessionConfig) -> None:
     before, served.config = served.config, config
     try:
+        await opening.know_prices(connection.hub, served)
         await opening.reconfigure(connection.hub, served)
     except BaseException:
         served.config = before
@@ -155,6 +160,11 @@ async def update_options(connection: Connection, params: se.UpdateOptions) -> di
     fields = attrs.asdict(params, recurse=False)
     del fields["sessionId"]
     fields["modelCapabilities"] = fields.pop("modelCapabilitiesOverrides")
+    limits = fields.pop("sessionLimits")
+    if limits is not se.NOT_SAID:
+        if limits is not None and not isinstance(limits, dict):
+            raise InvalidConfiguration("sessionLimits must be an object, or null")
+        fields["sessionLimits"] = cast("dict[str, Any]", limits or {})
     changes = {name: value for name, value in fields.items() if value is not None}
     client = served.clients.get(connection)
     before = None if client is None else client.config
@@ -178,6 +188,8 @@ async def update_options(connection: Connection, params: se.UpdateOptions) -> di
         raise
     if served.instructions is not read_before:
         served.tell_problems()
+    if "sessionLimits" in changes:
+        opening.limit_credits(connection.hub, served)
     return {"success": True}
 
 

@@ -13,11 +13,12 @@ from exeunt.actors.outcomes import ToolResult
 from exeunt.actors.permissions import LeavePending, UserNotAvailable
 from exeunt.actors.session import PendingRequest
 from exeunt.actors.tools import ToolInvocation
-from exeunt.actors.turn import requests
+from exeunt.actors.turn import turn_questions
 from exeunt.actors.turn.live import Waiter
 from exeunt.actors.user_input import UserInputRequest
 from exeunt.wire.messages.ui import QueuedCommandResult
 from exeunt.wire.rpc import FAILED, RpcError
+from exeunt.wire.serving import turn_questions as turns
 from exeunt.wire.serving.client import Client
 from exeunt.wire.serving.pending import COMMAND, ELICITATION, QUEUED_COMMAND, Pending
 from exeunt.wire.serving.results import gone
@@ -67,7 +68,7 @@ async def asked(served: "Served", about: str, data: dict[str, Any], client: Clie
 class Asking:
     """Who is asked what, for one session."""
 
-    __slots__ = ("_before", "_hooks", "_served", "calls", "questions")
+    __slots__ = ("_before", "_hooks", "_served", "calls", "direct", "questions", "shown", "switching")
 
     def __init__(self, served: "Served") -> None:
         self._served = served
@@ -75,6 +76,12 @@ class Asking:
         """Calls of tools that wait for an answer, by the id of the request."""
         self.questions: dict[str, Pending] | None = None
         """Forms and commands that wait for a client."""
+        self.direct: dict[str, Client] | None = None
+        """Clients that answer for themselves whether to go on with another model, by the handle of each."""
+        self.shown = ""
+        """The last request of a turn of which the clients have been told."""
+        self.switching: Client | None = None
+        """Who is being asked that now."""
         self._hooks: list[tuple[str, Client]] | None = None
         """Calls that wait for a hook, and who runs it."""
         self._before: dict[str, str] | None = None
@@ -140,7 +147,7 @@ class Asking:
         return asked or self._served.hub.options.wait_for_clients
 
     def open_requests(self, kind: str) -> list[PendingRequest]:
-        """Return what calls have asked people: `permission` or `user_input`."""
+        """Return what people have been asked: `permission` or `user_input` for a call, others for the turn."""
         return [request for request in self._served.handle.pending_requests() if request.kind == kind]
 
     def answer(self, request_id: str, answer: Any) -> bool:
@@ -149,7 +156,7 @@ class Asking:
         if actor is None or actor.status != "live":
             return False
         waiter = _Answered()
-        actor.put(requests.answer, request_id, answer, waiter)
+        actor.put(turn_questions.answer, request_id, answer, waiter)
         return waiter.taken()
 
     async def ask_user(self, request: UserInputRequest) -> Any:
@@ -206,10 +213,15 @@ class Asking:
         for pending in (self.calls or {}).values():
             if pending.client is former:
                 pending.client = client
+        for handle, one in (self.direct or {}).items():
+            if one is former and self.direct is not None:
+                self.direct[handle] = client
 
     def client_left(self, client: Client) -> None:
         """End, or leave to others, what waited for a client that is not attached any more."""
         waits = self._served.hub.options.wait_for_clients
+        if self.direct is not None:
+            self.direct = {handle: one for handle, one in self.direct.items() if one is not client} or None
         for question in list((self.questions or {}).values()):
             if question.client is client:
                 question.answer("client disconnected")
@@ -222,9 +234,20 @@ class Asking:
                 pending.client = None
                 if not waits:
                     pending.answer(gone())
+        self._nobody_decides(waits)
         if not waits and not any(one.config.requestPermission for one in self._served.clients.values()):
             for request in self.open_requests("permission"):
                 self.answer(request.request_id, UserNotAvailable())
+
+    def _nobody_decides(self, waits: bool) -> None:
+        """End what the turn has asked, where nobody is left to answer it."""
+        asked = None if waits else turns.open_question(self._served)
+        if asked is None:
+            return
+        if asked.kind == "auto_mode_switch" and not turns.can_be_asked_to_switch(self._served):
+            self.answer(asked.request_id, "no")
+        elif asked.kind == "session_limits" and not turns.interested(self._served, turns.LIMITS):
+            self.answer(asked.request_id, "cancel")
 
 
 class _Answered(Waiter):

@@ -16,6 +16,7 @@ from exeunt.actors.errors import ExeuntError, SessionBusy
 from exeunt.actors.events import Event, SessionCompacted, SessionFailed, SessionIdle, SessionShutdown
 from exeunt.actors.models import Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse
 from exeunt.actors.text import encodable, without_datetime
+from exeunt.actors.turn import budget
 from exeunt.policies.summaries import Said
 from exeunt.wire.serving.sizes import estimate
 
@@ -184,13 +185,21 @@ def _setting(idle: trio.Event) -> Callable[[Event], object]:
 async def summarize(
     actor: "SessionActor", messages: Sequence[Message], instructions: str = ""
 ) -> ModelResponse:
-    """Let the session's model sum a conversation up. Raises `ModelError`, also for an answer without a text."""
+    """Let the session's model sum a conversation up.
+
+    Raises `ModelError`, also for an answer without a text, and `CreditsExhausted`.
+    """
     prompt = f"{PROMPT}\n\nThe user asks for this in particular:\n{instructions}" if instructions else PROMPT
     request = ModelRequest(
         (*messages, Said("user", prompt)), actor.options.tools.definitions, actor.id, "compaction"
     )
+    refused = budget.refusal(actor)
+    if refused is not None:
+        raise refused
     with trio.move_on_after(actor.options.waits.model_total):
         answer = await actor.options.model.complete(request)
+        if actor.options.prices:
+            actor.put(budget.charge, request, answer)
         if not answer.content.strip():
             raise ModelError(ModelErrorKind.EMPTY_ANSWER, "the model gave no summary")
         return answer

@@ -8,7 +8,10 @@ from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.hooks import Hooks
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.permissions import PermissionHandler, approve_all
+from exeunt.actors.prices import checked_credits
+from exeunt.actors.state import Limits
 from exeunt.actors.tools import Tool
+from exeunt.actors.turn_requests import TurnRequestHandler
 from exeunt.actors.user_input import UserInputHandler
 from exeunt.configuration import build_options
 from exeunt.wire.messages.sessions import CustomAgent, DefaultAgent, SessionConfig
@@ -16,6 +19,7 @@ from exeunt.wire.serving.client import Client
 from exeunt.wire.serving.models import Models
 from exeunt.wire.serving.system_message import system_message
 from exeunt.wire.serving.tools import chosen
+from exeunt.wire.serving.turn_questions import can_be_asked_to_switch
 
 if TYPE_CHECKING:
     from exeunt.wire.serving.served import Served
@@ -30,6 +34,8 @@ class Handlers:
     models: Models
     on_permission_request: PermissionHandler
     on_user_input_request: UserInputHandler
+    on_session_limits_exhausted: TurnRequestHandler
+    on_auto_mode_switch_request: TurnRequestHandler
     ask_user: Tool[..., Any]
     """The tool with which a model asks the user of a client that shows questions."""
     hooks: Hooks
@@ -43,6 +49,12 @@ def check(config: SessionConfig) -> None:
         raise InvalidConfiguration("mcpServers are not served: give the session tools of the client")
     if config.cloud:
         raise InvalidConfiguration("cloud sessions are not served")
+    credits_of(config)
+
+
+def credits_of(config: SessionConfig) -> float | None:
+    """Return what the session may spend, `None` without a limit. Raises `InvalidConfiguration`."""
+    return checked_credits("sessionLimits.maxAiCredits", (config.sessionLimits or {}).get("maxAiCredits"))
 
 
 def merged(before: SessionConfig, config: SessionConfig) -> SessionConfig:
@@ -72,6 +84,9 @@ def options_for(served: "Served", handlers: Handlers) -> tuple[str, SessionOptio
     ):
         # A tool of a client with this name takes its place.
         tools = (handlers.ask_user, *tools)
+    most = credits_of(config)
+    auto = handlers.models.auto(served, name)
+    switches = auto is not None and can_be_asked_to_switch(served)
     options = build_options(
         model=model,
         tools=tools,
@@ -83,6 +98,11 @@ def options_for(served: "Served", handlers: Handlers) -> tuple[str, SessionOptio
         streaming=bool(config.streaming),
         media_limits=served.hub.options.media_limits,
         current_datetime=handlers.current_datetime,
+        limits=None if most is None else Limits(credits=most),
+        prices=handlers.models.book.prices,
+        on_session_limits_exhausted=handlers.on_session_limits_exhausted,
+        auto_model=auto,
+        on_auto_mode_switch_request=handlers.on_auto_mode_switch_request if switches else None,
     )
     return name, options
 

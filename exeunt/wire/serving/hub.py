@@ -15,6 +15,7 @@ from exeunt.actors.hooks import HookInvocation
 from exeunt.actors.outcomes import ToolResult
 from exeunt.actors.permissions import LeavePending, PermissionRequest, UserNotAvailable
 from exeunt.actors.tools import ToolInvocation, ask_user_tool
+from exeunt.actors.turn_requests import AutoModeSwitchRequest, SessionLimitsExhaustedRequest
 from exeunt.actors.user_input import UserInputRequest
 from exeunt.host import SessionHost
 from exeunt.wire.events.clock import iso
@@ -25,6 +26,7 @@ from exeunt.wire.instructions import Reader
 from exeunt.wire.messages.sessions import ProviderConfig
 from exeunt.wire.options import WireOptions
 from exeunt.wire.rpc import no_session
+from exeunt.wire.serving import turn_questions
 from exeunt.wire.serving.carrying import CarriedSocket, Exchange
 from exeunt.wire.serving.catalogue import Catalogue
 from exeunt.wire.serving.client import Peer, called
@@ -75,6 +77,8 @@ class Hub:
             models=Models(default),
             on_permission_request=self._ask_permission,
             on_user_input_request=self._ask_user,
+            on_session_limits_exhausted=self._ask_for_credits,
+            on_auto_mode_switch_request=self._ask_to_switch,
             ask_user=ask_user_tool(),
             hooks=hooks_of(self),
             base_message=options.system_message,
@@ -109,6 +113,12 @@ class Hub:
 
     async def _ask_user(self, request: UserInputRequest, invocation: HookInvocation) -> Any:
         return await self.served(invocation.session_id).asking.ask_user(request)
+
+    async def _ask_for_credits(self, request: SessionLimitsExhaustedRequest, place: HookInvocation) -> Any:
+        return await turn_questions.ask_for_credits(self.served(place.session_id), request)
+
+    async def _ask_to_switch(self, request: AutoModeSwitchRequest, place: HookInvocation) -> Any:
+        return await turn_questions.ask_to_switch(self.served(place.session_id), request)
 
     async def token(self, provider: ProviderConfig, session_id: str) -> str:
         """Ask the client that gave a provider for its token. Raises `ClientGone`, `ClientRefused`."""

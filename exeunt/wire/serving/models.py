@@ -17,12 +17,15 @@ from exeunt.actors.models import (
     ModelRequest,
     ModelResponse,
 )
-from exeunt.models import default_base_url, model_from_provider, model_names
+from exeunt.actors.prices import Prices, price_of
+from exeunt.configuration import priced
+from exeunt.models import default_base_url, model_entries, model_from_provider
 from exeunt.models.http.urls import parse_endpoint
 from exeunt.wire.messages.sessions import ProviderConfig, SessionConfig
 from exeunt.wire.serving.carrying import Carrier
 from exeunt.wire.serving.catalogue import Catalogue, Catalogued, api_of, fetched
 from exeunt.wire.serving.client import Peer
+from exeunt.wire.serving.pricing import PriceBook
 from exeunt.wire.serving.request_headers import WithHeaders
 from exeunt.wire.serving.tokens import WithToken
 from exeunt.wire.serving.vision import WithSupport, support_of
@@ -74,6 +77,12 @@ class DefaultProvider:
     """As for `create_session`; `None`: each session must bring its own."""
     client: ModelClient | None = None
     """A model in this process, for all sessions that bring none: for tests and programs."""
+    prices: Prices = attrs.field(default=None, converter=priced)
+    """What calls cost, in credits; `"*"` is any other model. They win over those that the provider tells."""
+    auto_model: str | None = None
+    """The model with which sessions of this provider may go on when it limits their own."""
+    auto_client: ModelClient | None = None
+    """That model in this process, beside *client*: for tests and programs."""
 
 
 class Models:
@@ -81,19 +90,56 @@ class Models:
 
     def __init__(self, default: DefaultProvider) -> None:
         self.default = default
+        self.book = PriceBook(default.prices)
+        """What the calls of all models cost."""
 
     async def names(self) -> list[str]:
         """Return the names of the models that the server's own provider has, or says that it has.
 
         Raises `InvalidConfiguration` without a provider, `ModelError` when it cannot be asked.
         """
+        return [entry["id"] for entry in await self.entries()]
+
+    async def entries(self) -> list[dict[str, Any]]:
+        """The same, with all that the provider says of each; what it says of prices is noted."""
         default = self.default
         if default.client is not None:
             await trio.lowlevel.checkpoint()
-            return [default.model or getattr(default.client, "model", "") or "default"]
+            return [{"id": default.model or getattr(default.client, "model", "") or "default"}]
         if default.provider is None:
             raise InvalidConfiguration("Not authenticated. Please authenticate first.")
-        return await model_names(default.provider)
+        entries = await model_entries(default.provider)
+        self.book.learn(entries)
+        return entries
+
+    async def learn_prices(self, served: "Served") -> None:
+        """Ask the provider what the session's model costs, where that is not known, and it was not asked just now.
+
+        For a session that is limited in credits. Raises `InvalidConfiguration` for a session without a model.
+        """
+        _, client = self.choose(served)
+        known = price_of(self.book.prices, getattr(client, "model", "")) is not None
+        default = self.default
+        if known or default.provider is None or default.client is not None:
+            return
+        if self.book.may_ask(trio.current_time()):
+            try:
+                await self.entries()
+            except ModelError as error:
+                self.book.not_told(error)
+
+    def auto(self, served: "Served", current: str) -> ModelClient | None:
+        """Return the model with which a session may go on at a limit; `None` where there is no other."""
+        default = self.default
+        name = default.auto_model
+        config = served.config
+        if name is None or name == current or config.models or config.provider is not None:
+            # Where a client brings its own provider, its own account is at a limit, and another's is not to pay.
+            return None
+        if default.client is not None:
+            return default.auto_client
+        client = self._default(served, name)[1]
+        return client if served.headers is None else WithHeaders(client, served.headers)
 
     def choose(self, served: "Served") -> tuple[str, ModelClient]:
         """Return the name of the session's model and its client. Raises `InvalidConfiguration`."""
@@ -131,10 +177,12 @@ class Models:
                 return wanted or shown, self._client(served, model.wireModel or model.id, provider)
         return self._default(served)
 
-    def _default(self, served: "Served") -> tuple[str, ModelClient]:
+    def _default(self, served: "Served", wanted: str | None = None) -> tuple[str, ModelClient]:
         default = self.default
-        name = _wanted(served.config) or default.model
+        name = wanted or _wanted(served.config) or default.model
         if default.client is not None:
+            if name is not None and name == default.auto_model and default.auto_client is not None:
+                return name, default.auto_client
             return name or str(getattr(default.client, "model", "")), default.client
         provider = default.provider
         if provider is None:

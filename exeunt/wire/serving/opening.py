@@ -1,6 +1,7 @@
 """How clients come to sessions: making them, taking them up, attaching to them."""
 
 from collections.abc import Sequence
+from functools import partial
 from uuid import uuid4
 
 import trio
@@ -9,7 +10,7 @@ from exeunt.actors.errors import InvalidConfiguration, SessionNotFound, UnknownE
 from exeunt.actors.events import Event
 from exeunt.actors.events.envelope import seq_in
 from exeunt.actors.state import SessionState
-from exeunt.actors.turn import birth
+from exeunt.actors.turn import birth, budget
 from exeunt.supervisor.journal import SessionMetadata, fork_log
 from exeunt.wire.events.mapper import WireEvent
 from exeunt.wire.files import opening as filing
@@ -20,6 +21,7 @@ from exeunt.wire.serving import configuration
 from exeunt.wire.serving.client import Client, Peer
 from exeunt.wire.serving.hub import Hub
 from exeunt.wire.serving.served import Served
+from exeunt.wire.serving.turn_questions import ask_again, tell_again
 
 TAIL = 200
 """Events of a log that are read back to know how it goes on: more than a turn usually has."""
@@ -44,13 +46,14 @@ async def create(hub: Hub, peer: Peer, tenant: str, config: SessionConfig) -> Cl
     if config.instructionDirectories:
         served.instructions = instructions
     served.clients[peer] = client
-    name, options = served.options()
-    served.began_with(name)
     hub.sessions[session_id] = served
     filing.open_files(hub, served, peer, hub.wall())
     if served.files is not None:
         served.files.transcript.begins_anew()
     try:
+        await know_prices(hub, served)
+        name, options = served.options()
+        served.began_with(name)
         hub.host.metrics.register_tools(options.tools.names)
         served.session = await hub.host.open_session(options, session_id)
     finally:
@@ -131,6 +134,7 @@ async def _take_up(
         served.clients[client.peer] = client
         # It is stored, and so it is not this client's to forget.
         served.used = True
+        await know_prices(hub, served)
         name, options = served.options()
         served.prime(tail, name, metadata.start_time)
         filing.open_files(hub, served, client.peer, metadata.start_time)
@@ -158,6 +162,12 @@ async def _known(hub: Hub, session_id: str) -> SessionMetadata | None:
         return None
 
 
+async def know_prices(hub: Hub, served: Served) -> None:
+    """Find out what the model of a session costs that is limited in credits. Raises `InvalidConfiguration`."""
+    if configuration.credits_of(served.config) is not None:
+        await hub.handlers.models.learn_prices(served)
+
+
 async def _how_it_went(hub: Hub, served: Served, metadata: SessionMetadata) -> list[Event]:
     """Return the last events; and where no client says which model, that of the log holds."""
     journal = hub.host.journal
@@ -181,6 +191,7 @@ async def _attach(hub: Hub, served: Served, client: Client, instructions: Instru
     former = served.clients.pop(client.peer, None)
     served.clients[client.peer] = client
     try:
+        await know_prices(hub, served)
         await reconfigure(hub, served)
     except BaseException:
         served.config, served.instructions = before, read_before
@@ -192,14 +203,27 @@ async def _attach(hub: Hub, served: Served, client: Client, instructions: Instru
         client.interests = former.interests
         served.asking.replaced(former, client)
     filing.attached(hub, served, client.peer)
+    if client.config.sessionLimits is not None:
+        # What a client says anew holds, also against what was decided meanwhile.
+        limit_credits(hub, served)
     served.tell_what_came(client)
     served.tell_problems()
+    tell_again(served, client)
+    if client.config.requestAutoModeSwitch:
+        hub.host.spawn(partial(ask_again, served))
     if alone and served.asking.waits_for_clients and not client.config.continuePendingWork:
         # What waited for the client that has left is not gone on with.
         await served.handle.abort(queued="keep")
     if client.config.suppressResumeEvent:
         return
     served.taken_up(bool(client.config.continuePendingWork), was_active=not alone)
+
+
+def limit_credits(hub: Hub, served: Served) -> None:
+    """Let the limit of the session be what its configuration says."""
+    actor = hub.host.find(served.session_id)
+    if actor is not None:
+        actor.put(budget.set_limit, configuration.credits_of(served.config))
 
 
 async def reconfigure(hub: Hub, served: Served) -> None:

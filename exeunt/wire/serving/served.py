@@ -6,12 +6,17 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 from uuid import uuid4
 
+import attrs
 import trio
 
 from exeunt.actors.events import (
     AssistantUsage,
+    AutoModeSwitchRequested,
     Event,
     SessionIdle,
+    SessionLimitsChanged,
+    SessionLimitsExhaustedRequested,
+    SessionModelChange,
     SessionResume,
     SessionShutdown,
     SessionStart,
@@ -42,6 +47,16 @@ if TYPE_CHECKING:
 
 BEGINNINGS = frozenset({SessionStart, SessionResume, SystemMessage})
 """Events of a session with which nothing was done yet."""
+
+CHANGES = frozenset(
+    {
+        AutoModeSwitchRequested,
+        SessionLimitsChanged,
+        SessionLimitsExhaustedRequested,
+        SessionModelChange,
+    }
+)
+"""Events that may change what the session runs with, or say what it asks."""
 
 DROPPABLE = frozenset(
     {
@@ -319,6 +334,8 @@ class Served:
             elif kind is UserMessage and self.config.infiniteSessions is not None and is_due(self):
                 compaction = self.compaction = Compaction(self, BY_ITSELF)
                 self.hub.host.spawn(partial(in_background, self, compaction))
+            elif kind in CHANGES:
+                self._changed(event)
             elif kind is SessionShutdown:
                 self.hub.left(self)
             elif files is not None:
@@ -332,6 +349,18 @@ class Served:
         elif isinstance(event, SessionTitleChanged) and files.workspace is not None:
             files.workspace.name = event.title
             files.touch()
+
+    def _changed(self, event: Event) -> None:
+        """Keep what was decided in the middle of a turn, so that nothing later takes it back."""
+        if isinstance(event, SessionLimitsChanged):
+            most = event.max_ai_credits
+            self.config = attrs.evolve(
+                self.config, sessionLimits={} if most is None else {"maxAiCredits": most}
+            )
+        elif isinstance(event, SessionModelChange) and event.cause:
+            self.config = attrs.evolve(self.config, model=event.new_model)
+        elif isinstance(event, SessionLimitsExhaustedRequested | AutoModeSwitchRequested):
+            self.asking.shown = event.request_id
 
     def _tell_size(self, usage: AssistantUsage) -> None:
         """Say how much of its room the context takes: by what the provider counts, or else by an estimate."""
@@ -389,6 +418,11 @@ class Served:
         wire = self._mapper.made(kind, data, self.hub.wall())
         self.tell(wire)
         return wire.id
+
+    def notify_one(self, client: Client, kind: str, data: dict[str, Any]) -> None:
+        """Send an event that the log does not have to one client."""
+        wire = self._mapper.made(kind, data, self.hub.wall())
+        client.show(self._head + encode(wire) + b"}}", False)
 
     def lifecycle(self, kind: str) -> None:
         """Tell the clients what became of the session as a whole."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import attrs
 
 from exeunt.actors.models import Message, ToolDefinition
-from exeunt.policies.marks import CHARACTERS_A_TOKEN, characters_of
+from exeunt.actors.sizes import CHARACTERS_A_TOKEN, characters_of
 from exeunt.wire.messages.sessions import SessionConfig
 from exeunt.wire.rpc import encode
 

@@ -26,6 +26,9 @@ LISTED = HERE / "listed.toml"
 MODEL = "claude-sonnet-4.5"
 """The model of most recordings."""
 
+PRICES = '{"*": {"input": 100, "output": 500}}'
+"""Credits for a million tokens: some that a test's few calls do not come near to its limit with."""
+
 TEST_LIMIT = 90
 """Seconds for one test: the longest of them waits for a model's retries, some 15 s, on a loaded machine."""
 
@@ -118,6 +121,9 @@ def wrapped(runtime: Path, folder: Path, relay: str) -> Path:
         "export EXEUNT_CONTEXT_TOKENS=100000\n"
         # The runtime of the recordings tells the model the time, and a test of the suite looks for it in a prompt.
         "export EXEUNT_CURRENT_DATETIME=1\n"
+        # The suite's limit is one in credits, and its list of models tells no prices; a recording goes on with a model
+        # of this name when its own is at a limit.
+        f"export EXEUNT_PRICES='{PRICES}' EXEUNT_AUTO_MODEL=auto\n"
         # Not in $COPILOT_HOME itself: the suite empties that while its runtime runs.
         f'export EXEUNT_JOURNAL="sqlite:///{folder}/journals/$(basename "$COPILOT_HOME").sqlite3"\n'
         f'exec {shlex.quote(str(runtime))} "$@"\n'
