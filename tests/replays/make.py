@@ -11,7 +11,6 @@ from typing import Any
 import trio
 
 from exeunt import (
-    LeavePending,
     Media,
     RetryPolicy,
     Session,
@@ -230,9 +229,7 @@ async def people(host: SessionHost, store: MemoryStore) -> None:
         ask_user_tool(),
         submit,
         tool_at(Gate(), "deploy", approval_timeout=86_400),
-        on_permission_request=lambda asked, invocation: (
-            "approve-once" if asked.tool_name == "ask_user" else LeavePending()
-        ),
+        on_permission_request=leave_pending,
         on_user_input_request=leave_pending,
     )
     await session.send("begin")

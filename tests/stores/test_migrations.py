@@ -1,7 +1,7 @@
 """Journals of earlier versions become those of today, whole or not at all."""
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ class InSqlite:
         self._path = path
 
     @contextmanager
-    def opened(self) -> Iterator[Store]:
+    def opened(self) -> Generator[Store]:
         store = SqliteStore(self._path)
         store.open()
         try:
@@ -63,7 +63,7 @@ class InPostgres:
         self._url = url
 
     @contextmanager
-    def opened(self) -> Iterator[Store]:
+    def opened(self) -> Generator[Store]:
         store = PostgresStore(self._url)
         store.open()
         try:

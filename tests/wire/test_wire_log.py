@@ -45,6 +45,8 @@ async def test_the_log_is_read_in_parts_from_a_cursor_on(autojump_clock: MockClo
         assert end["cursor"] == whole[-1]["id"]
         users = await client.call("session.eventLog.read", sessionId="s", types=["user.message"])
         assert [event["type"] for event in users["events"]] == ["user.message"]
+        with pytest.raises(WireFailure, match="types are texts"):
+            await client.call("session.eventLog.read", sessionId="s", types=[{}])
         back = await client.call("session.eventLog.read", sessionId="s", direction="backward", max=2)
         assert back["events"] == whole[-2:]
         lost = await client.call("session.eventLog.read", sessionId="s", cursor="no-such-event")

@@ -62,7 +62,7 @@ def _right(kind: Any) -> st.SearchStrategy[Any]:
         return st.dictionaries(WORDS, st.deferred(lambda: like(inside[1])), max_size=3)
     if isinstance(kind, type) and (attrs.has(kind) or issubclass(kind, msgspec.Struct)):
         return st.deferred(lambda: objects(kind))
-    simple = {
+    simple: dict[Any, st.SearchStrategy[Any]] = {
         str: WORDS | st.text(max_size=20),
         int: NUMBERS,
         float: st.floats(allow_nan=False),

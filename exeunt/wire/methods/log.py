@@ -10,7 +10,7 @@ from exeunt.wire.connection import Connection
 from exeunt.wire.messages.events import Log, ReadLog, RegisterInterest, ReleaseInterest
 from exeunt.wire.messages.sessions import OneSession
 from exeunt.wire.methods.turn_questions import who_answers_changed
-from exeunt.wire.rpc import FAILED, RpcError
+from exeunt.wire.rpc import FAILED, INVALID_PARAMS, RpcError
 from exeunt.wire.serving.reading import Reading
 from exeunt.wire.serving.served import Served
 from exeunt.wire.serving.turn_questions import GATED
@@ -29,8 +29,7 @@ async def read(connection: Connection, params: ReadLog) -> dict[str, Any]:
     """Return a part of the log; where there is nothing yet, wait for it if asked to."""
     served = connection.hub.find(connection.owner, params.sessionId)
     most = MOST_EVENTS if params.max is None else max(1, min(params.max, MOST_EVENTS))
-    wanted: Any = params.types
-    kinds = set(wanted) if isinstance(wanted, list) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+    kinds = _kinds(params.types)
     backward = params.direction == "backward"
     reading = await _reading(connection, served)
     place = _place(reading, params.cursor, backward)
@@ -53,6 +52,16 @@ async def read(connection: Connection, params: ReadLog) -> dict[str, Any]:
         connection.hub.readings.ended(served)
     chosen = [event for event in part if kinds is None or event.type in kinds]
     return {"events": chosen, "cursor": cursor, "hasMore": more, "cursorStatus": status}
+
+
+def _kinds(types: Any) -> set[str] | None:
+    """Return which kinds of events are asked for; `None` for all. Raises `RpcError`."""
+    if not isinstance(types, list):
+        return None
+    named: list[Any] = types  # pyright: ignore[reportUnknownVariableType]
+    if not all(isinstance(kind, str) for kind in named):
+        raise RpcError(INVALID_PARAMS, "invalid parameters of session.eventLog.read: types are texts, or '*'")
+    return set(named)
 
 
 async def _reading(connection: Connection, served: Served) -> Reading:

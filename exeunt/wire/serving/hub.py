@@ -35,6 +35,7 @@ from exeunt.wire.serving.hooks import hooks_of
 from exeunt.wire.serving.models import DefaultProvider, Models
 from exeunt.wire.serving.reading import Readings
 from exeunt.wire.serving.served import Served
+from exeunt.wire.serving.showing import show
 from exeunt.wire.serving.tools import ToolFactory
 
 logger = logging.getLogger("exeunt.wire")
@@ -91,7 +92,7 @@ class Hub:
     def _observe(self, session_id: str, events: Sequence[Event], /) -> None:
         served = self.sessions.get(session_id)
         if served is not None:
-            served.show(events)
+            show(served, events)
         if session_id in self.sockets and any(isinstance(event, _RESTS) for event in events):
             self._hang_up(session_id)
 

@@ -3,27 +3,14 @@
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
-import attrs
 import trio
 
 from exeunt.actors.events import (
-    AssistantUsage,
-    AutoModeSwitchRequested,
     Event,
-    SessionIdle,
-    SessionLimitsChanged,
-    SessionLimitsExhaustedRequested,
-    SessionModelChange,
     SessionResume,
-    SessionShutdown,
-    SessionStart,
-    SessionTitleChanged,
-    SessionTruncated,
-    SystemMessage,
-    UserMessage,
 )
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.session import Session
@@ -37,26 +24,13 @@ from exeunt.wire.rpc import encode, no_session, notification
 from exeunt.wire.serving import configuration
 from exeunt.wire.serving.asking import Asking
 from exeunt.wire.serving.client import Client, Peer, called
-from exeunt.wire.serving.compacting import BY_ITSELF, LEAST_MESSAGES, Compaction, in_background, is_due
+from exeunt.wire.serving.compacting import LEAST_MESSAGES, Compaction
 from exeunt.wire.serving.reading import whole
 from exeunt.wire.serving.request_headers import RequestHeaders
-from exeunt.wire.serving.sizes import estimate, token_limit
+from exeunt.wire.serving.sizes import token_limit
 
 if TYPE_CHECKING:
     from exeunt.wire.serving.hub import Hub
-
-BEGINNINGS = frozenset({SessionStart, SessionResume, SystemMessage})
-"""Events of a session with which nothing was done yet."""
-
-CHANGES = frozenset(
-    {
-        AutoModeSwitchRequested,
-        SessionLimitsChanged,
-        SessionLimitsExhaustedRequested,
-        SessionModelChange,
-    }
-)
-"""Events that may change what the session runs with, or say what it asks."""
 
 DROPPABLE = frozenset(
     {
@@ -88,7 +62,6 @@ class Served:
 
     __slots__ = (
         "_head",
-        "_mapper",
         "answers",
         "approves_all",
         "asking",
@@ -101,6 +74,7 @@ class Served:
         "headers",
         "hub",
         "instructions",
+        "mapper",
         "ready",
         "session",
         "tenant",
@@ -137,9 +111,9 @@ class Served:
         """Whether anything was done with it: a message, a name, a note, a call."""
         self.answers: list[LastAnswer] | None = None
         """Of those who wait for one."""
-        self._mapper = EventMapper(session_id, config.workingDirectory or hub.working_directory)
+        self.mapper = EventMapper(session_id, config.workingDirectory or hub.working_directory)
         if hub.host.tracing is not None:
-            self._mapper.trace_of_call = partial(hub.host.tracing.carrier, session_id)
+            self.mapper.trace_of_call = partial(hub.host.tracing.carrier, session_id)
         self._head = b'{"jsonrpc":"2.0","method":"session.event","params":{"sessionId":%b,"event":' % encode(
             session_id
         )
@@ -147,26 +121,26 @@ class Served:
     @property
     def session_id(self) -> str:
         """The session's id."""
-        return self._mapper.session_id
+        return self.mapper.session_id
 
     @property
     def working_directory(self) -> str:
         """What the session's clients call its folder. Nothing here reads or writes it."""
-        return self._mapper.working_directory
+        return self.mapper.working_directory
 
     @working_directory.setter
     def working_directory(self, path: str) -> None:
-        self._mapper.working_directory = path
+        self.mapper.working_directory = path
 
     @property
     def usage(self) -> Usage:
         """What its model calls have taken since it came into memory."""
-        return self._mapper.usage
+        return self.mapper.usage
 
     @property
     def last_id(self) -> str | None:
         """Id of the last event of the log that clients see."""
-        return self._mapper.last_id
+        return self.mapper.last_id
 
     @property
     def carrier(self) -> Peer | None:
@@ -197,21 +171,21 @@ class Served:
     @property
     def model(self) -> str:
         """The name of the session's model."""
-        return self._mapper.model
+        return self.mapper.model
 
     @model.setter
     def model(self, name: str) -> None:
-        self._mapper.model = name
+        self.mapper.model = name
 
     @property
     def first_effort(self) -> str | None:
         """How much its model was to think where it was made."""
-        return self._mapper.effort
+        return self.mapper.effort
 
     @property
     def mode(self) -> str:
         """What clients have chosen: `interactive`, `plan` or `autopilot`."""
-        return self._mapper.mode
+        return self.mapper.mode
 
     @property
     def title(self) -> str:
@@ -222,12 +196,12 @@ class Served:
     @property
     def started(self) -> float:
         """When the session began; seconds since the epoch."""
-        return self._mapper.started
+        return self.mapper.started
 
     def began_with(self, model: str) -> None:
         """Note with which model the session is made here."""
-        self.first_model = self._mapper.model = model
-        self._mapper.effort = self.config.reasoningEffort
+        self.first_model = self.mapper.model = model
+        self.mapper.effort = self.config.reasoningEffort
 
     @property
     def handle(self) -> Session:
@@ -300,7 +274,7 @@ class Served:
 
     def prime(self, events: Sequence[Event], model: str, started: float) -> None:
         """Take note of the last events of a log, so that what follows them can be told."""
-        mapper = self._mapper
+        mapper = self.mapper
         for event in events:
             if not event.ephemeral:
                 self.asking.note(event)
@@ -312,69 +286,7 @@ class Served:
         """Take over what was chosen earlier, and may stand far back in the log."""
         actor = self.hub.host.find(self.session_id)
         if actor is not None:
-            self._mapper.mode = (actor.state.labels or {}).get("mode", self._mapper.mode)
-
-    def show(self, events: Sequence[Event]) -> None:
-        """Tell the clients what has happened. Never waits."""
-        mapper, headers, files = self._mapper, self.headers, self.files
-        for event in events:
-            for wire in mapper.map(event):
-                self.tell(wire)
-                if files is not None:
-                    files.note(wire)
-            if headers is not None:
-                headers.see(event)
-            kind = type(event)
-            if not self.used and not event.ephemeral:
-                self.used = kind not in BEGINNINGS
-            if kind is AssistantUsage:
-                self._tell_size(cast("AssistantUsage", event))
-            elif kind is SessionIdle:
-                self._idle()
-            elif kind is UserMessage and self.config.infiniteSessions is not None and is_due(self):
-                compaction = self.compaction = Compaction(self, BY_ITSELF)
-                self.hub.host.spawn(partial(in_background, self, compaction))
-            elif kind in CHANGES:
-                self._changed(event)
-            elif kind is SessionShutdown:
-                self.hub.left(self)
-            elif files is not None:
-                self._filed(files, event)
-
-    def _filed(self, files: SessionFiles, event: Event) -> None:
-        """Let the session's files follow what is more than one more event."""
-        if isinstance(event, SessionTruncated):
-            files.transcript.start_over()
-            files.touch()
-        elif isinstance(event, SessionTitleChanged) and files.workspace is not None:
-            files.workspace.name = event.title
-            files.touch()
-
-    def _changed(self, event: Event) -> None:
-        """Keep what was decided in the middle of a turn, so that nothing later takes it back."""
-        if isinstance(event, SessionLimitsChanged):
-            most = event.max_ai_credits
-            self.config = attrs.evolve(
-                self.config, sessionLimits={} if most is None else {"maxAiCredits": most}
-            )
-        elif isinstance(event, SessionModelChange) and event.cause:
-            self.config = attrs.evolve(self.config, model=event.new_model)
-        elif isinstance(event, SessionLimitsExhaustedRequested | AutoModeSwitchRequested):
-            self.asking.shown = event.request_id
-
-    def _tell_size(self, usage: AssistantUsage) -> None:
-        """Say how much of its room the context takes: by what the provider counts, or else by an estimate."""
-        actor = self.hub.host.find(self.session_id)
-        if actor is None or not self.clients:
-            return
-        tokens = usage.input_tokens + usage.output_tokens
-        data = {
-            "tokenLimit": self.token_limit,
-            "currentTokens": tokens
-            or estimate(actor.context.visible(), actor.options.tools.definitions).total,
-            "messagesLength": actor.context.conversation_length,
-        }
-        self.tell(self._mapper.beside(usage, "session.usage_info", data))
+            self.mapper.mode = (actor.state.labels or {}).get("mode", self.mapper.mode)
 
     @property
     def token_limit(self) -> int:
@@ -415,13 +327,13 @@ class Served:
 
     def notify(self, kind: str, data: dict[str, Any]) -> str:
         """Send an event that the log does not have; return its id."""
-        wire = self._mapper.made(kind, data, self.hub.wall())
+        wire = self.mapper.made(kind, data, self.hub.wall())
         self.tell(wire)
         return wire.id
 
     def notify_one(self, client: Client, kind: str, data: dict[str, Any]) -> None:
         """Send an event that the log does not have to one client."""
-        wire = self._mapper.made(kind, data, self.hub.wall())
+        wire = self.mapper.made(kind, data, self.hub.wall())
         client.show(self._head + encode(wire) + b"}}", False)
 
     def lifecycle(self, kind: str) -> None:
@@ -438,7 +350,7 @@ class Served:
 
     def want_own(self) -> None:
         """Note whether any client has asked for events that the protocol does not have."""
-        self._mapper.wants_own = any(client.interests for client in self.clients.values())
+        self.mapper.wants_own = any(client.interests for client in self.clients.values())
 
     def history(self, events: Sequence[Event]) -> list[WireEvent]:
         """Return a whole log as clients see it."""
@@ -447,23 +359,17 @@ class Served:
     @contextmanager
     def going_back(self, event_id: str, last_id: str | None) -> Generator[None]:
         """Know, while it is being done in the body, which event a client wants to be away, and what is last then."""
-        self._mapper.away = (event_id, last_id)
+        self.mapper.away = (event_id, last_id)
         try:
             yield
         finally:
-            self._mapper.away = None
+            self.mapper.away = None
 
     def taken_up(self, continue_pending_work: bool, *, was_active: bool) -> None:
         """Log that a client has taken the session up, which was in memory; and whether others had it then."""
         actor = self.hub.host.find(self.session_id)
         if actor is not None:
             actor.record(SessionResume, actor.state.seq, continue_pending_work, was_active)
-
-    def _idle(self) -> None:
-        if self.clients:
-            self.lifecycle("session.updated")
-        else:
-            self.hub.unload(self)
 
     def tell_problems(self) -> None:
         """Tell the clients which instructions the model does not have."""
@@ -494,7 +400,7 @@ class Served:
         return list(self.clients.values())
 
     def _tell_others(self, client: Client, kind: str, data: dict[str, Any]) -> None:
-        wire = self._mapper.made(kind, data, self.hub.wall())
+        wire = self.mapper.made(kind, data, self.hub.wall())
         body = self._head + encode(wire) + b"}}"
         for other in self._all:
             if other is not client:
