@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from exeunt.wire.events.mapping import OUTSIDE
+from exeunt.wire.events.outside import OUTSIDE
 from exeunt.wire.table import METHODS
 from tests.docs.documents import ROOT
 from tests.interop.schemas import schema

@@ -9,7 +9,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 
 from exeunt import ModelErrorKind
 from exeunt.testing import ScriptedModel, after, call, fail, say
-from exeunt.wire.events.mapping import OUTSIDE
+from exeunt.wire.events.outside import OUTSIDE
 from exeunt.wire.table import METHODS
 from tests.interop.schemas import schema
 from tests.wire.wire_client import CLEAR, WireClient, open_wire, tool

@@ -15,7 +15,7 @@ from exeunt.actors.models import ModelRequest
 from exeunt.actors.state import SessionState
 from exeunt.policies.summaries import Said
 from exeunt.testing import ScriptedModel, call, check_request
-from exeunt.wire.events.mapping import SEED_SOURCE
+from exeunt.wire.events.conversation import SEED_SOURCE
 from exeunt.wire.files.rebuilding.rebuild import read_transcript
 from tests.wire.client_files import ClientFiles
 from tests.wire.wire_client import CLEAR, WireClient, WireFailure, open_wire, tool

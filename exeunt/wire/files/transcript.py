@@ -17,7 +17,7 @@ import trio
 from exeunt.actors.errors import ExeuntError, SessionFileNotFound, SessionFileTooLarge
 from exeunt.actors.events.envelope import seq_in
 from exeunt.wire.events.mapper import WireEvent
-from exeunt.wire.events.mapping import OUTSIDE
+from exeunt.wire.events.outside import OUTSIDE
 from exeunt.wire.files.counts import FileCounts
 from exeunt.wire.files.store import WRITE_AT_ONCE, FileStore
 from exeunt.wire.rpc import encode

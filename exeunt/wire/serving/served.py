@@ -16,7 +16,7 @@ from exeunt.actors.options import SessionOptions
 from exeunt.actors.session import Session
 from exeunt.wire.events.clock import iso
 from exeunt.wire.events.mapper import EventMapper, Usage, WireEvent
-from exeunt.wire.events.mapping import OUTSIDE
+from exeunt.wire.events.outside import OUTSIDE
 from exeunt.wire.files.session import SessionFiles
 from exeunt.wire.instructions import Instructions
 from exeunt.wire.messages.sessions import ProviderConfig, SessionConfig

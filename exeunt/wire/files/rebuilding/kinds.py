@@ -14,7 +14,8 @@ from exeunt.actors.models import ToolCall
 from exeunt.actors.outcomes import Outcome, TurnEndReason
 from exeunt.actors.state.context import may_be_cut
 from exeunt.actors.text import encodable
-from exeunt.wire.events.mapping import EVENT_FORMAT, SEED_SOURCE, SHOWN
+from exeunt.wire.events.conversation import SEED_SOURCE, SHOWN
+from exeunt.wire.events.life import EVENT_FORMAT
 from exeunt.wire.files.rebuilding.log import GrowingLog
 from exeunt.wire.serving.compacting import composed
 
