@@ -94,9 +94,20 @@ async def test_the_turn_fails_where_the_client_does_not_say_yes(
         await client.say()
         await client.event("session.idle")
         (error,) = client.events("session.error")
+        assert error["data"]["errorType"] == "rate_limit"
         assert error["data"]["errorCode"] == "user_weekly_rate_limited"
         assert error["data"]["statusCode"] == 429
         assert client.events(COMPLETED)[0]["data"]["response"] == "no"
+
+
+async def test_a_quota_that_is_used_up_is_no_limit_of_the_rate(autojump_clock: MockClock) -> None:
+    empty = fail("rate_limited", "pay first", status=429, code="insufficient_quota")
+    async with open_wire(default=two_models(own=(empty,))) as wire:
+        client = await wire.connect()
+        await client.create()
+        await client.say()
+        error = (await client.event("session.error"))["data"]
+        assert (error["errorType"], error["errorCode"]) == ("quota", "insufficient_quota")
 
 
 async def test_nobody_is_asked_who_has_not_said_so(autojump_clock: MockClock) -> None:

@@ -14,9 +14,10 @@ from exeunt.actors.events.codec import SliceDecoder, encode_slices
 from exeunt.actors.models import ModelRequest
 from exeunt.actors.state import SessionState
 from exeunt.policies.summaries import Said
-from exeunt.testing import ScriptedModel, call, check_request
+from exeunt.testing import ScriptedModel, call, check_request, fail
 from exeunt.wire.events.conversation import SEED_SOURCE
 from exeunt.wire.files.rebuilding.rebuild import read_transcript
+from exeunt.wire.serving.models import DefaultProvider
 from tests.wire.client_files import ClientFiles
 from tests.wire.wire_client import CLEAR, WireClient, WireFailure, open_wire, tool
 
@@ -114,6 +115,42 @@ async def test_a_clear_and_a_compaction_are_made_again(autojump_clock: MockClock
     assert now == "and now?"
     assert tuple(kept[:-2]) == (first.requests[-1].contents[0],)
     assert kept[-2:] == ["last", "ok"]
+
+
+async def test_what_went_wrong_and_what_was_spent_is_known_at_the_other_server(
+    autojump_clock: MockClock,
+) -> None:
+    files = ClientFiles()
+
+    async def use(client: WireClient) -> list[dict[str, Any]]:
+        await client.say("first")
+        await client.event("session.idle", 1)
+        await client.say("second")
+        await client.event("session.error")
+        await client.event("session.idle", 2)
+        return await log_of(client)
+
+    weekly = fail("rate_limited", "the week is over", status=429, code="user_weekly_rate_limited")
+    priced = {"ScriptedModel": {"request": 10}}
+    first = DefaultProvider(client=ScriptedModel(["one", weekly]), model="scripted", prices=priced)
+    second = DefaultProvider(client=ScriptedModel([]), model="scripted", prices=priced)
+    async with open_wire(default=first) as wire:
+        client = await wire.connect()
+        await files.register(client)
+        await client.create(sessionLimits={"maxAiCredits": 15})
+        before = await use(client)
+        await client.call("session.destroy", sessionId="s")
+    async with open_wire(default=second) as wire:
+        client = await wire.connect()
+        await files.register(client)
+        await client.call("session.resume", sessionId="s")
+        assert shown(await log_of(client)) == shown(before)
+        metrics = await client.call("session.usage.getMetrics", sessionId="s")
+        assert metrics["totalNanoAiu"] == 10 * 10**9
+        snapshot = await client.call("session.metadata.snapshot", sessionId="s")
+        assert snapshot["sessionLimits"] == {"maxAiCredits": 15}
+    (error,) = [event["data"] for event in before if event["type"] == "session.error"]
+    assert (error["errorType"], error["errorCode"]) == ("rate_limit", "user_weekly_rate_limited")
 
 
 async def test_a_call_that_was_open_waits_on_at_the_other_server(autojump_clock: MockClock) -> None:
@@ -239,6 +276,11 @@ LINES = [
     line("session.context_cleared", messagesCleared=2**70, initialMessage="seed"),
     line("session.compaction_complete", success=True, messagesRemoved=1, summaryContent="sum", other=[2**70]),
     line("session.error", errorType="x", message="y", statusCode=10**40),
+    line("session.error", errorType="rate_limit", message="y", statusCode=429, errorCode="weekly"),
+    line("session.session_limits_changed", sessionLimits={"maxAiCredits": 5}),
+    line("session.session_limits_changed", sessionLimits=None),
+    line("session.usage_checkpoint", totalNanoAiu=10**9),
+    line("session.usage_checkpoint", totalNanoAiu=2**70),
     line("session.resume", continuePendingWork=True),
     line("session.shutdown"),
     line("session.model_change", newModel="m"),

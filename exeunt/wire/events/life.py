@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from exeunt.actors import events as core
+from exeunt.actors.models import ModelErrorKind
 from exeunt.wire.events.clock import iso
 from exeunt.wire.events.mapper import EventMapper, WireEvent
 
@@ -11,6 +12,12 @@ Mapped = Iterable[WireEvent]
 
 EVENT_FORMAT = 1
 """`version` of `session.start`: of the events' format."""
+
+RATE_LIMIT = "rate_limit"
+"""`errorType` of what we call `rate_limited`."""
+
+USED_UP = ("quota", "billing")
+"""Words in a provider's code of a limit that no waiting outlasts: that is an `errorType` of its own, `quota`."""
 
 COMPACTION_TRIGGERS = frozenset(
     {"threshold", "context_limit_retry", "manual", "memory_pressure", "model_switch"}
@@ -63,12 +70,20 @@ def shutdown(mapper: EventMapper, event: core.SessionShutdown) -> Mapped:
 
 
 def error(mapper: EventMapper, event: core.SessionError) -> Mapped:
-    data: dict[str, Any] = {"errorType": event.error_type, "message": event.message}
+    data: dict[str, Any] = {"errorType": _error_type(event), "message": event.message}
     if event.status_code is not None:
         data["statusCode"] = event.status_code
     if event.error_code:
         data["errorCode"] = event.error_code
     return mapper.persisted(event, data)
+
+
+def _error_type(event: core.SessionError) -> str:
+    """Return the protocol's word for why a turn has no answer, where it has one; else our own."""
+    if event.error_type != ModelErrorKind.RATE_LIMITED:
+        return event.error_type
+    used_up = any(word in event.error_code for word in USED_UP)
+    return "quota" if used_up else RATE_LIMIT
 
 
 def failed(mapper: EventMapper, event: core.SessionFailed) -> Mapped:

@@ -10,12 +10,13 @@ import msgspec
 
 from exeunt.actors import events as core
 from exeunt.actors.errors import ContextError
-from exeunt.actors.models import ToolCall
+from exeunt.actors.models import ModelErrorKind, ToolCall
 from exeunt.actors.outcomes import Outcome, TurnEndReason
+from exeunt.actors.prices import MOST_CREDITS, NANO, checked_credits
 from exeunt.actors.state.context import may_be_cut
 from exeunt.actors.text import encodable
 from exeunt.wire.events.conversation import SEED_SOURCE, SHOWN
-from exeunt.wire.events.life import EVENT_FORMAT
+from exeunt.wire.events.life import EVENT_FORMAT, RATE_LIMIT
 from exeunt.wire.files.rebuilding.log import GrowingLog
 from exeunt.wire.serving.compacting import composed
 
@@ -79,13 +80,14 @@ def session_shutdown(log: GrowingLog, data: Mapping[str, Any]) -> None:
 
 def session_error(log: GrowingLog, data: Mapping[str, Any]) -> None:
     """A turn got no answer."""
-    status = data.get("statusCode")
+    kind = _text(data, "errorType", "unknown")
     log.emit(
         core.SessionError,
-        _text(data, "errorType", "unknown"),
+        ModelErrorKind.RATE_LIMITED.value if kind == RATE_LIMIT else kind,
         _text(data, "message", ""),
-        _count(status),
+        _count(data.get("statusCode")),
         log.turn_id,
+        _text(data, "errorCode", ""),
     )
     if log.state.turn_id is not None:
         log.reason = TurnEndReason.ERROR
@@ -106,7 +108,27 @@ def model_change(log: GrowingLog, data: Mapping[str, Any]) -> None:
         _text(data, "newModel"),
         _text(data, "previousModel", ""),
         _text(data, "reasoningEffort", ""),
+        _text(data, "cause", ""),
     )
+
+
+def limits_changed(log: GrowingLog, data: Mapping[str, Any]) -> None:
+    """More credits, or fewer, or no limit of them."""
+    most = _object(data, "sessionLimits").get("maxAiCredits")
+    log.emit(core.SessionLimitsChanged, checked_credits("sessionLimits.maxAiCredits", most))
+
+
+def usage_checkpoint(log: GrowingLog, data: Mapping[str, Any]) -> None:
+    """What was spent so far. Which tokens that were, a transcript does not say."""
+    total, spent = data.get("totalNanoAiu"), log.state.account.spent
+    if type(total) is not int or not spent <= total <= MOST_NANO:
+        raise Malformed(f"its totalNanoAiu is no number from {spent} on: {total!r:.40}")
+    model = (log.state.labels or {}).get("model", "unknown")
+    log.emit(core.UsageCheckpoint, model, total - spent, total, 0, 0)
+
+
+MOST_NANO = round(MOST_CREDITS * NANO)
+"""A sum that no session comes to."""
 
 
 def mode_changed(log: GrowingLog, data: Mapping[str, Any]) -> None:
@@ -273,6 +295,8 @@ READERS: dict[str, Callable[[GrowingLog, Mapping[str, Any]], None]] = {
     "session.mode_changed": mode_changed,
     "session.context_cleared": context_cleared,
     "session.compaction_complete": compacted,
+    "session.session_limits_changed": limits_changed,
+    "session.usage_checkpoint": usage_checkpoint,
     "system.message": system_message,
     "user.message": user_message,
     "assistant.turn_start": turn_start,
