@@ -9,7 +9,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from exeunt.actors.errors import JournalUnavailable
 from exeunt.testing import ScriptedModel, call, raw_call
 from exeunt.wire.options import WireOptions
-from exeunt.wire.serving import opening
+from exeunt.wire.serving import changing
 from tests.wire.wire_client import WireFailure, open_wire, tool
 
 NUMBER = tool(
@@ -472,7 +472,7 @@ async def test_where_the_questions_cannot_be_spared_they_go_on(
         client = await wire.connect()
         await client.create(tools=[ASKS])
         with monkeypatch.context() as broken:
-            broken.setattr(opening, "reconfigure", refuses)
+            broken.setattr(changing, "reconfigure", refuses)
             with pytest.raises(WireFailure, match="no room"):
                 await client.call(method, sessionId="s", **params)
         assert await client.call("session.permissions.getMode", sessionId="s") == {"mode": "manual"}

@@ -7,7 +7,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from exeunt.supervisor.journal import MemoryJournal
 from exeunt.testing import ScriptedModel, after, call, hang
 from exeunt.wire.options import WireOptions
-from exeunt.wire.serving import opening
+from exeunt.wire.serving import changing
 from tests.wire.wire_client import CLEAR, Wire, WireClient, WireFailure, open_wire, tool
 
 WAITS = WireOptions(wait_for_clients=True)
@@ -304,7 +304,7 @@ async def test_who_is_cut_off_while_it_attaches_changes_nothing_of_the_session(
         before = actor.options
         with trio.CancelScope() as scope:
             scope.cancel()
-            await opening.reconfigure(wire.server.hub, served)
+            await changing.reconfigure(wire.server.hub, served)
         await wait_all_tasks_blocked()
         assert scope.cancelled_caught
         assert actor.options is before

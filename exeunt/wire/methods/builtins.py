@@ -7,7 +7,7 @@ from exeunt.actors.errors import ExeuntError
 from exeunt.wire.connection import Connection
 from exeunt.wire.messages.history import Compact
 from exeunt.wire.messages.settings import SwitchModel
-from exeunt.wire.methods import history, settings
+from exeunt.wire.methods import history, models
 from exeunt.wire.serving.served import Served
 
 Command = Callable[[Connection, Served, str], Awaitable[dict[str, Any]]]
@@ -16,11 +16,11 @@ Command = Callable[[Connection, Served, str], Awaitable[dict[str, Any]]]
 async def model(connection: Connection, served: Served, given: str) -> dict[str, Any]:
     """Switch to the model that is named; without one, say which there are."""
     if given:
-        await settings.switch_model(connection, SwitchModel(sessionId=served.session_id, modelId=given))
+        await models.switch_model(connection, SwitchModel(sessionId=served.session_id, modelId=given))
         return {"kind": "completed", "message": f"The model is {served.model} now."}
     lines = [f"The model is {served.model or 'not chosen'}."]
     try:
-        names = await settings.model_names(connection, served)
+        names = await models.model_names(connection, served)
     except ExeuntError as error:
         lines.append(f"Which others there are is not known: {error}")
     else:

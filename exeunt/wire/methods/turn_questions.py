@@ -7,7 +7,7 @@ from exeunt.wire.connection import Connection
 from exeunt.wire.messages.sessions import OneSession
 from exeunt.wire.messages.ui import AutoModeSwitchAnswer, DirectHandler, SessionLimitsAnswer
 from exeunt.wire.rpc import FAILED, RpcError
-from exeunt.wire.serving import opening
+from exeunt.wire.serving import changing
 from exeunt.wire.serving.served import Served
 
 MOST_HANDLERS = 100
@@ -74,4 +74,4 @@ def unregister_direct(connection: Connection, params: DirectHandler) -> dict[str
 def who_answers_changed(connection: Connection, served: Served) -> None:
     """Let the session know whether anybody says if it goes on with another model."""
     # One that has left memory is told with its next options.
-    opening.reconfigure_now(connection.hub, served)
+    changing.reconfigure_now(connection.hub, served)

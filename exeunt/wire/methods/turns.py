@@ -10,7 +10,7 @@ from exeunt.actors.media import Media
 from exeunt.wire.connection import Connection
 from exeunt.wire.messages.sessions import Abort, OneMessage, Send, SendMessages
 from exeunt.wire.rpc import FAILED, RpcError
-from exeunt.wire.serving import opening
+from exeunt.wire.serving import changing
 from exeunt.wire.serving.attached_files import Read, names_files, read_files
 from exeunt.wire.serving.attachments import attached
 from exeunt.wire.serving.endings import Endings
@@ -66,7 +66,7 @@ async def _send_specially(hub: Hub, served: Served, params: Send, mode: Any) -> 
     if params.requestHeaders:
         if headers is None:
             headers = served.headers = RequestHeaders()
-            await opening.reconfigure(hub, served)
+            await changing.reconfigure(hub, served)
         key = headers.give(params.requestHeaders)
     endings = Endings()
     unsubscribe = served.handle.on(endings)

@@ -4,9 +4,9 @@ from functools import partial
 
 from exeunt.actors.errors import ExeuntError
 from exeunt.wire.files import opening as filing
+from exeunt.wire.serving.changing import reconfigure, reconfigure_now
 from exeunt.wire.serving.client import Peer
 from exeunt.wire.serving.hub import Hub, logger
-from exeunt.wire.serving.opening import reconfigure, reconfigure_now
 from exeunt.wire.serving.served import Served
 
 

@@ -21,7 +21,7 @@ from exeunt.actors.prices import Prices, price_of
 from exeunt.configuration import priced
 from exeunt.models import default_base_url, model_entries, model_from_provider
 from exeunt.models.http.urls import parse_endpoint
-from exeunt.wire.messages.sessions import ProviderConfig, SessionConfig
+from exeunt.wire.messages.sessions import ModelConfig, ProviderConfig, SessionConfig
 from exeunt.wire.serving.carrying import Carrier
 from exeunt.wire.serving.catalogue import Catalogue, Catalogued, api_of, fetched
 from exeunt.wire.serving.client import Peer
@@ -112,21 +112,23 @@ class Models:
         self.book.learn(entries)
         return entries
 
-    async def learn_prices(self, served: "Served") -> None:
-        """Ask the provider what the session's model costs, where that is not known, and it was not asked just now.
-
-        For a session that is limited in credits. Raises `InvalidConfiguration` for a session without a model.
-        """
-        _, client = self.choose(served)
-        known = price_of(self.book.prices, getattr(client, "model", "")) is not None
+    async def learn_prices(self, config: SessionConfig) -> None:
+        """Ask the provider what a session's model costs, where that is not known, and it was not asked just now."""
         default = self.default
-        if known or default.provider is None or default.client is not None:
+        if default.provider is None or default.client is not None:
             return
-        if self.book.may_ask(trio.current_time()):
-            try:
-                await self.entries()
-            except ModelError as error:
-                self.book.not_told(error)
+        if price_of(self.book.prices, self._named(config)) is None:
+            await self.book.fill(self.entries)
+
+    def _named(self, config: SessionConfig) -> str:
+        """Return what the provider calls a session's model, as `choose` finds it."""
+        wanted = _wanted(config)
+        registered = _registered(config, wanted)
+        if registered is not None:
+            return registered.wireModel or registered.id
+        own = None if config.models else config.provider
+        named = None if own is None else own.wireModel or own.modelId
+        return named or wanted or self.default.model or ""
 
     def auto(self, served: "Served", current: str) -> ModelClient | None:
         """Return the model with which a session may go on at a limit; `None` where there is no other."""
@@ -152,7 +154,7 @@ class Models:
     def _chosen(self, served: "Served") -> tuple[str, ModelClient]:
         config = served.config
         if config.models:
-            return self._registered(served)
+            return self._of_several(served)
         if config.provider is not None:
             wanted = _wanted(config)
             name = config.provider.modelId or wanted or self.default.model
@@ -162,20 +164,18 @@ class Models:
             return shown, self._client(served, config.provider.wireModel or name, config.provider)
         return self._default(served)
 
-    def _registered(self, served: "Served") -> tuple[str, ModelClient]:
+    def _of_several(self, served: "Served") -> tuple[str, ModelClient]:
         config = served.config
-        providers = {provider.name: provider for provider in config.providers or ()}
         wanted = _wanted(config)
-        for model in config.models or ():
-            shown = f"{model.provider}/{model.id}"
-            if wanted in (None, model.id, shown):
-                provider = providers.get(model.provider)
-                if provider is None:
-                    raise InvalidConfiguration(
-                        f"model {model.id!r} names the provider {model.provider!r}, which is not among `providers`"
-                    )
-                return wanted or shown, self._client(served, model.wireModel or model.id, provider)
-        return self._default(served)
+        model = _registered(config, wanted)
+        if model is None:
+            return self._default(served)
+        provider = next((one for one in config.providers or () if one.name == model.provider), None)
+        if provider is None:
+            raise InvalidConfiguration(
+                f"model {model.id!r} names the provider {model.provider!r}, which is not among `providers`"
+            )
+        return wanted or shown_name(model), self._client(served, model.wireModel or model.id, provider)
 
     def _default(self, served: "Served", wanted: str | None = None) -> tuple[str, ModelClient]:
         default = self.default
@@ -278,6 +278,16 @@ def _wanted(config: SessionConfig) -> str | None:
     """Return the model that the session's custom agent has, or else the one that was chosen for the session."""
     agent = next((one for one in config.customAgents or () if one.name == config.agent), None)
     return (None if agent is None else agent.model) or config.model
+
+
+def _registered(config: SessionConfig, wanted: str | None) -> ModelConfig | None:
+    """Return the first model that is wanted, of those that clients have brought for the session."""
+    return next((one for one in config.models or () if wanted in (None, one.id, shown_name(one))), None)
+
+
+def shown_name(model: ModelConfig) -> str:
+    """Return the name that clients see of a model that they have brought."""
+    return f"{model.provider}/{model.id}"
 
 
 def plain(provider: ProviderConfig) -> dict[str, Any]:

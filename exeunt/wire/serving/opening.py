@@ -7,10 +7,9 @@ from uuid import uuid4
 import trio
 
 from exeunt.actors.errors import InvalidConfiguration, SessionNotFound, UnknownEvent
-from exeunt.actors.events import Event
+from exeunt.actors.events import Event, SessionLimitsChanged, UsageCheckpoint
 from exeunt.actors.events.envelope import seq_in
 from exeunt.actors.state import SessionState
-from exeunt.actors.turn import birth, budget
 from exeunt.supervisor.journal import SessionMetadata, fork_log
 from exeunt.wire.events.mapper import WireEvent
 from exeunt.wire.files import opening as filing
@@ -18,6 +17,7 @@ from exeunt.wire.files.rebuilding.rebuild import rebuild
 from exeunt.wire.instructions import Instructions
 from exeunt.wire.messages.sessions import SessionConfig
 from exeunt.wire.serving import configuration
+from exeunt.wire.serving.changing import know_prices, limit_credits, reconfigure
 from exeunt.wire.serving.client import Client, Peer
 from exeunt.wire.serving.hub import Hub
 from exeunt.wire.serving.served import Served
@@ -35,7 +35,7 @@ async def create(hub: Hub, peer: Peer, tenant: str, config: SessionConfig) -> Cl
     configuration.check(config)
     session_id = config.sessionId or str(uuid4())
     client = Client(peer, config, hub.tools.tools(config.tools), session_id)
-    instructions = await _instructions(hub, tenant, config, session_id)
+    instructions = await _prepare(hub, tenant, config, session_id)
     served = await hub.settled(session_id)
     if served is not None:
         if served.tenant != tenant:
@@ -51,7 +51,6 @@ async def create(hub: Hub, peer: Peer, tenant: str, config: SessionConfig) -> Cl
     if served.files is not None:
         served.files.transcript.begins_anew()
     try:
-        await know_prices(hub, served)
         name, options = served.options()
         served.began_with(name)
         hub.host.metrics.register_tools(options.tools.names)
@@ -75,7 +74,7 @@ async def resume(hub: Hub, peer: Peer, tenant: str, config: SessionConfig) -> Cl
     if not session_id:
         raise InvalidConfiguration("session.resume needs a sessionId")
     client = Client(peer, config, hub.tools.tools(config.tools), session_id)
-    instructions = await _instructions(hub, tenant, config, session_id)
+    instructions = await _prepare(hub, tenant, config, session_id)
     served = await hub.settled(session_id)
     if served is None:
         await _take_up(hub, client, tenant, config, session_id, instructions)
@@ -86,13 +85,15 @@ async def resume(hub: Hub, peer: Peer, tenant: str, config: SessionConfig) -> Cl
     return client
 
 
-async def _instructions(hub: Hub, tenant: str, config: SessionConfig, session_id: str) -> Instructions | None:
-    """Read what is in the folders that a client names, and those that others have named for the same session.
+async def _prepare(hub: Hub, tenant: str, config: SessionConfig, session_id: str) -> Instructions | None:
+    """Ask what the model costs, and read what is in the folders that clients have named for the session.
 
-    Before anything else: a refusal changes nothing. Raises `InstructionsRefused`.
+    Before anything else: a refusal changes nothing, and nobody sees a session that waits for a provider or a disk.
+    Raises `InstructionsRefused`, `InvalidConfiguration`.
     """
     there = hub.sessions.get(session_id)
     wanted = configuration.merged(there.config, config) if there and there.tenant == tenant else config
+    await know_prices(hub, wanted)
     return await read_instructions(hub, wanted)
 
 
@@ -134,7 +135,8 @@ async def _take_up(
         served.clients[client.peer] = client
         # It is stored, and so it is not this client's to forget.
         served.used = True
-        await know_prices(hub, served)
+        counted = any(isinstance(event, UsageCheckpoint | SessionLimitsChanged) for event in tail)
+        await know_prices(hub, served.config, counts=counted)
         name, options = served.options()
         served.prime(tail, name, metadata.start_time)
         filing.open_files(hub, served, client.peer, metadata.start_time)
@@ -162,12 +164,6 @@ async def _known(hub: Hub, session_id: str) -> SessionMetadata | None:
         return None
 
 
-async def know_prices(hub: Hub, served: Served) -> None:
-    """Find out what the model of a session costs that is limited in credits. Raises `InvalidConfiguration`."""
-    if configuration.credits_of(served.config) is not None:
-        await hub.handlers.models.learn_prices(served)
-
-
 async def _how_it_went(hub: Hub, served: Served, metadata: SessionMetadata) -> list[Event]:
     """Return the last events; and where no client says which model, that of the log holds."""
     journal = hub.host.journal
@@ -185,19 +181,22 @@ async def _attach(hub: Hub, served: Served, client: Client, instructions: Instru
     """Attach a client to a session in memory: what it wants holds from the next step on."""
     before, read_before = served.config, served.instructions
     alone = not served.clients
-    served.config = configuration.merged(before, client.config)
+    wanted = served.config = configuration.merged(before, client.config)
     if instructions is not None or not served.config.instructionDirectories:
         served.instructions = instructions
     former = served.clients.pop(client.peer, None)
     served.clients[client.peer] = client
     try:
-        await know_prices(hub, served)
         await reconfigure(hub, served)
     except BaseException:
-        served.config, served.instructions = before, read_before
-        del served.clients[client.peer]
+        if served.config is wanted:
+            served.config, served.instructions = before, read_before
+        served.clients.pop(client.peer, None)
         if former is not None:
             served.clients[client.peer] = former
+        elif not served.clients:
+            # Others have left meanwhile, who counted on this one to stay.
+            hub.unload(served)
         raise
     if former is not None:
         client.interests = former.interests
@@ -212,40 +211,13 @@ async def _attach(hub: Hub, served: Served, client: Client, instructions: Instru
     if client.config.requestAutoModeSwitch:
         hub.host.spawn(partial(ask_again, served))
     if alone and served.asking.waits_for_clients and not client.config.continuePendingWork:
-        # What waited for the client that has left is not gone on with.
-        await served.handle.abort(queued="keep")
+        # What waited for the client that has left is not gone on with. A moment: an abort is bounded. Cut off in it,
+        # the client would be attached, and nobody would know that it has to leave.
+        with trio.CancelScope(shield=True):
+            await served.handle.abort(queued="keep")
     if client.config.suppressResumeEvent:
         return
     served.taken_up(bool(client.config.continuePendingWork), was_active=not alone)
-
-
-def limit_credits(hub: Hub, served: Served) -> None:
-    """Let the limit of the session be what its configuration says."""
-    actor = hub.host.find(served.session_id)
-    if actor is not None:
-        actor.put(budget.set_limit, configuration.credits_of(served.config))
-
-
-async def reconfigure(hub: Hub, served: Served) -> None:
-    """Let the session run with what its clients want now. Raises `InvalidConfiguration`; then nothing has changed."""
-    await trio.lowlevel.checkpoint_if_cancelled()
-    if not reconfigure_now(hub, served):
-        _, options = served.options()
-        await hub.host.reopen_session(served.session_id, options)
-    # The session has been told: a caller that is cancelled now must not take back what it wanted.
-    await trio.lowlevel.cancel_shielded_checkpoint()
-
-
-def reconfigure_now(hub: Hub, served: Served) -> bool:
-    """The same, at once; `False` where the session has left memory, and would have to come back for it."""
-    name, options = served.options()
-    hub.host.metrics.register_tools(options.tools.names)
-    served.model = name
-    actor = hub.host.find(served.session_id)
-    if actor is None:
-        return False
-    actor.put(birth.reconfigure, options)
-    return True
 
 
 async def fork(hub: Hub, tenant: str, session_id: str, at: str | None) -> str:

@@ -1,10 +1,13 @@
 """What the calls of models cost: as the server's configuration says, or else as the provider's own list does."""
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast
 
-from exeunt.actors.errors import ExeuntError, InvalidConfiguration
+import trio
+
+from exeunt.actors.errors import InvalidConfiguration
+from exeunt.actors.models import ModelError
 from exeunt.actors.prices import Price, Prices, price_of
 
 logger = logging.getLogger("exeunt.wire")
@@ -86,14 +89,24 @@ class PriceBook:
     def __init__(self, configured: Mapping[str, Price]) -> None:
         self.prices: dict[str, Price] = dict(configured)
         self._configured = frozenset(configured)
+        self._asking = trio.Lock()
         self._asked_at: float | None = None
 
-    def may_ask(self, now: float) -> bool:
-        """Say whether the provider is to be asked, and count it as asked. *now* is in seconds."""
-        if self._asked_at is not None and now - self._asked_at < ASK_AGAIN:
-            return False
-        self._asked_at = now
-        return True
+    async def fill(self, ask: Callable[[], Awaitable[object]]) -> None:
+        """Let the provider be asked, unless it was just now; who comes meanwhile waits for the same answer.
+
+        One that does not tell is not asked again for a while. Cancelled: it was not asked.
+        """
+        async with self._asking:
+            if self._asked_at is not None and trio.current_time() - self._asked_at < ASK_AGAIN:
+                return
+            try:
+                await ask()
+            except ModelError as error:
+                logger.warning(
+                    "the provider's list of models, and so its prices, could not be read: %s", error
+                )
+            self._asked_at = trio.current_time()
 
     def learn(self, entries: list[dict[str, Any]]) -> None:
         """Take over what a provider's list tells. What is configured stays."""
@@ -102,7 +115,3 @@ class PriceBook:
             price = price_from_billing(entry.get("billing"))
             if price is not None and name not in self._configured:
                 self.prices[name] = price
-
-    def not_told(self, error: ExeuntError) -> None:
-        """Note that the provider could not be asked."""
-        logger.warning("the provider's list of models, and so its prices, could not be read: %s", error)
