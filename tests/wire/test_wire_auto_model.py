@@ -84,6 +84,19 @@ async def test_the_client_is_asked_and_the_turn_goes_on(autojump_clock: MockCloc
         await client.event("session.idle", 2)
 
 
+async def test_the_other_model_stays_also_where_the_limited_one_was_a_custom_agents(
+    autojump_clock: MockClock,
+) -> None:
+    agents = [{"name": "thinker", "model": "own"}]
+    async with open_wire(default=two_models("hello")) as wire:
+        client = await wire.connect()
+        await answering(client, "yes", customAgents=agents, agent="thinker")
+        await client.say()
+        await client.event("session.idle")
+        await client.call("session.options.update", sessionId="s", streaming=False)
+        assert (await client.call("session.model.getCurrent", sessionId="s"))["modelId"] == "auto"
+
+
 @pytest.mark.parametrize("response", ["no", "perhaps", None])
 async def test_the_turn_fails_where_the_client_does_not_say_yes(
     autojump_clock: MockClock, response: Any

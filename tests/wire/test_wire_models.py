@@ -11,7 +11,7 @@ from trio.testing import MockClock, wait_all_tasks_blocked
 from exeunt.testing import ScriptedModel
 from exeunt.testing.http_double import HttpReply, open_http_double
 from exeunt.wire.serving.models import DefaultProvider
-from tests.wire.wire_client import Wire, WireClient, open_wire, tool
+from tests.wire.wire_client import Wire, WireClient, WireFailure, open_wire, tool
 
 ANSWER = {"choices": [{"index": 0, "message": {"content": "carried"}, "finish_reason": "stop"}]}
 
@@ -367,6 +367,39 @@ async def test_an_agent_with_a_model_of_its_own_answers_with_it(autojump_clock: 
         assert (await client.call("session.model.getCurrent", sessionId="s"))["modelId"] == "p/large"
         await client.call("session.agent.deselect", sessionId="s")
         assert (await client.call("session.model.getCurrent", sessionId="s"))["modelId"] == "p/small"
+
+
+async def test_of_an_agents_model_and_a_switch_to_another_the_later_holds(autojump_clock: MockClock) -> None:
+    provider = {"name": "p", "type": "openai", "baseUrl": "http://127.0.0.1:9"}
+    models = [{"id": name, "provider": "p"} for name in ("small", "large", "other")]
+    agents = [{"name": "thinker", "model": "p/large"}, {"name": "plain"}]
+    async with open_wire(default=DefaultProvider()) as wire:
+        client, second = await wire.connect(), await wire.connect()
+
+        async def model() -> Any:
+            return (await client.call("session.model.getCurrent", sessionId="s"))["modelId"]
+
+        await client.create(providers=[provider], models=models, customAgents=agents, agent="thinker")
+        assert await model() == "p/large"
+        await client.call("session.model.switchTo", sessionId="s", modelId="p/other")
+        assert await model() == "p/other"
+        # It stays, whatever is configured anew of the rest, and whoever comes.
+        await client.call("session.options.update", sessionId="s", streaming=True)
+        await second.call("session.resume", sessionId="s")
+        assert await model() == "p/other"
+        with pytest.raises(WireFailure, match="no agent"):
+            await client.call("session.agent.select", sessionId="s", name="nobody")
+        assert await model() == "p/other"
+        await client.call("session.agent.select", sessionId="s", name="plain")
+        assert await model() == "p/other"
+        await client.call("session.agent.select", sessionId="s", name="thinker")
+        assert await model() == "p/large"
+        await second.call("session.resume", sessionId="s", model="p/small")
+        assert await model() == "p/small"
+        await second.call("session.resume", sessionId="s", model="p/small", agent="thinker")
+        assert await model() == "p/large"
+        await client.call("session.agent.deselect", sessionId="s")
+        assert await model() == "p/small"
 
 
 async def test_tools_may_be_those_of_custom_agents_only(autojump_clock: MockClock) -> None:

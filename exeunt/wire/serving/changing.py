@@ -18,27 +18,37 @@ async def change(hub: Hub, served: Served, **fields: Any) -> None:
 
     Raises `InvalidConfiguration`, and `RpcError` where the session has left memory meanwhile; then nothing has changed.
     """
-    await know_prices(hub, attrs.evolve(served.config, **fields))
+    await know_prices(hub, attrs.evolve(served.config, **fields), overruled_by(served, **fields))
     # Others may have changed the rest while a provider was asked, or ended the session.
     if hub.sessions.get(served.session_id) is not served:
         raise no_session(served.session_id)
-    before = served.config
-    changed = served.config = attrs.evolve(before, **fields)
+    before = served.config, served.overruled
+    served.overruled = overruled_by(served, **fields)
+    changed = served.config = attrs.evolve(served.config, **fields)
     try:
         await reconfigure(hub, served)
     except BaseException:
         if served.config is changed:
-            served.config = before
+            served.config, served.overruled = before
         raise
 
 
-async def know_prices(hub: Hub, config: SessionConfig, *, counts: bool = False) -> None:
+def overruled_by(served: Served, **fields: Any) -> str | None:
+    """Return the agent whose model does not hold once these fields do: of agent and model, what was said last."""
+    if "agent" in fields:
+        return None
+    return served.config.agent if "model" in fields else served.overruled
+
+
+async def know_prices(
+    hub: Hub, config: SessionConfig, overruled: str | None = None, *, counts: bool = False
+) -> None:
     """Find out what the model of a session costs that is limited in credits, or *counts* what it spends.
 
     For before anything is changed: a provider may take its time.
     """
     if counts or configuration.credits_of(config) is not None:
-        await hub.handlers.models.learn_prices(config)
+        await hub.handlers.models.learn_prices(config, overruled)
 
 
 def limit_credits(hub: Hub, served: Served) -> None:

@@ -112,17 +112,17 @@ class Models:
         self.book.learn(entries)
         return entries
 
-    async def learn_prices(self, config: SessionConfig) -> None:
+    async def learn_prices(self, config: SessionConfig, overruled: str | None) -> None:
         """Ask the provider what a session's model costs, where that is not known, and it was not asked just now."""
         default = self.default
         if default.provider is None or default.client is not None:
             return
-        if price_of(self.book.prices, self._named(config)) is None:
+        if price_of(self.book.prices, self._named(config, overruled)) is None:
             await self.book.fill(self.entries)
 
-    def _named(self, config: SessionConfig) -> str:
+    def _named(self, config: SessionConfig, overruled: str | None) -> str:
         """Return what the provider calls a session's model, as `choose` finds it."""
-        wanted = _wanted(config)
+        wanted = _wanted(config, overruled)
         registered = _registered(config, wanted)
         if registered is not None:
             return registered.wireModel or registered.id
@@ -156,7 +156,7 @@ class Models:
         if config.models:
             return self._of_several(served)
         if config.provider is not None:
-            wanted = _wanted(config)
+            wanted = _wanted(config, served.overruled)
             name = config.provider.modelId or wanted or self.default.model
             if name is None:
                 raise InvalidConfiguration("a session with a provider of its own must name its model")
@@ -166,7 +166,7 @@ class Models:
 
     def _of_several(self, served: "Served") -> tuple[str, ModelClient]:
         config = served.config
-        wanted = _wanted(config)
+        wanted = _wanted(config, served.overruled)
         model = _registered(config, wanted)
         if model is None:
             return self._default(served)
@@ -179,7 +179,7 @@ class Models:
 
     def _default(self, served: "Served", wanted: str | None = None) -> tuple[str, ModelClient]:
         default = self.default
-        name = wanted or _wanted(served.config) or default.model
+        name = wanted or _wanted(served.config, served.overruled) or default.model
         if default.client is not None:
             if name is not None and name == default.auto_model and default.auto_client is not None:
                 return name, default.auto_client
@@ -274,10 +274,13 @@ def _reasoning(config: SessionConfig, provider: Mapping[str, Any]) -> dict[str, 
     return {"reasoning": given} if given else {}
 
 
-def _wanted(config: SessionConfig) -> str | None:
-    """Return the model that the session's custom agent has, or else the one that was chosen for the session."""
+def _wanted(config: SessionConfig, overruled: str | None) -> str | None:
+    """Return the model that the session's custom agent has, or else the one that was chosen for the session.
+
+    The agent named *overruled* had another one chosen for it.
+    """
     agent = next((one for one in config.customAgents or () if one.name == config.agent), None)
-    return (None if agent is None else agent.model) or config.model
+    return (None if agent is None or agent.name == overruled else agent.model) or config.model
 
 
 def _registered(config: SessionConfig, wanted: str | None) -> ModelConfig | None:

@@ -17,7 +17,7 @@ from exeunt.wire.files.rebuilding.rebuild import rebuild
 from exeunt.wire.instructions import Instructions
 from exeunt.wire.messages.sessions import SessionConfig
 from exeunt.wire.serving import configuration
-from exeunt.wire.serving.changing import know_prices, limit_credits, reconfigure
+from exeunt.wire.serving.changing import know_prices, limit_credits, overruled_by, reconfigure
 from exeunt.wire.serving.client import Client, Peer
 from exeunt.wire.serving.hub import Hub
 from exeunt.wire.serving.served import Served
@@ -179,9 +179,11 @@ async def _how_it_went(hub: Hub, served: Served, metadata: SessionMetadata) -> l
 
 async def _attach(hub: Hub, served: Served, client: Client, instructions: Instructions | None) -> None:
     """Attach a client to a session in memory: what it wants holds from the next step on."""
-    before, read_before = served.config, served.instructions
+    before = served.config, served.overruled, served.instructions
     alone = not served.clients
-    wanted = served.config = configuration.merged(before, client.config)
+    said = {name: getattr(client.config, name) for name in ("agent", "model")}
+    served.overruled = overruled_by(served, **{name: value for name, value in said.items() if value})
+    wanted = served.config = configuration.merged(served.config, client.config)
     if instructions is not None or not served.config.instructionDirectories:
         served.instructions = instructions
     former = served.clients.pop(client.peer, None)
@@ -190,7 +192,7 @@ async def _attach(hub: Hub, served: Served, client: Client, instructions: Instru
         await reconfigure(hub, served)
     except BaseException:
         if served.config is wanted:
-            served.config, served.instructions = before, read_before
+            served.config, served.overruled, served.instructions = before
         served.clients.pop(client.peer, None)
         if former is not None:
             served.clients[client.peer] = former

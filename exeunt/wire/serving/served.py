@@ -75,6 +75,7 @@ class Served:
         "hub",
         "instructions",
         "mapper",
+        "overruled",
         "ready",
         "session",
         "tenant",
@@ -97,6 +98,8 @@ class Served:
         """Whether its clients have said that every call is approved."""
         self.first_model = ""
         """The name of the model that it was made with, where it was made here."""
+        self.overruled: str | None = None
+        """The custom agent whose own model does not hold any more: another was chosen while the session was it."""
         self.instructions: Instructions | None = None
         """What was read from the folders that its clients name."""
         self.headers: RequestHeaders | None = None

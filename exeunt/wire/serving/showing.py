@@ -90,6 +90,7 @@ def _changed(served: "Served", event: Event) -> None:
         )
     elif isinstance(event, SessionModelChange) and event.cause:
         served.config = attrs.evolve(served.config, model=event.new_model)
+        served.overruled = served.config.agent
     elif isinstance(event, SessionLimitsExhaustedRequested | AutoModeSwitchRequested):
         served.asking.shown = event.request_id
 
