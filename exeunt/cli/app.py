@@ -106,6 +106,14 @@ def chat(
             rich_help_panel=_MODEL,
         ),
     ] = None,
+    wire_api: Annotated[
+        str | None,
+        typer.Option(
+            metavar="API",
+            help=f"Of openai: completions or responses. {_default('completions')}",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
     base_url: Annotated[
         str | None,
         typer.Option(
@@ -159,6 +167,7 @@ def chat(
             local=local,
             gguf=gguf,
             provider=provider,
+            wire_api=wire_api,
             base_url=base_url,
             model=model,
             api_key_env=api_key_env,

@@ -71,6 +71,9 @@ async def test_without_a_model_the_three_ways_are_shown() -> None:
         ({"local": True, "provider": "anthropic"}, "do not go with"),
         ({"provider": "oracle", "base_url": "http://x", "model": "m"}, "use one of openai, anthropic"),
         ({"provider": "anthropic"}, "needs --model"),
+        ({"local": True, "wire_api": "responses"}, "do not go with"),
+        ({"wire_api": "soap", "base_url": "http://x", "model": "m"}, "use one of completions, responses"),
+        ({"wire_api": "responses", "provider": "anthropic", "model": "m"}, "of type openai"),
         ({"gguf": Path("x.gguf"), "base_url": "http://x/v1"}, "do not go with"),
         ({"local": True, "api_key_env": "K"}, "--api-key-env goes with"),
         ({"base_url": "http://x/v1", "model": "m", "api_key_env": "UNSET"}, "UNSET"),
@@ -113,6 +116,14 @@ def test_the_key_of_another_maker_is_not_sent_to_anthropic(
     chosen = choose_model(provider="anthropic", model="m", environment=environment)
     assert isinstance(chosen, ApiChoice)
     assert (chosen.api_key, chosen.base_url) == (key, "https://api.anthropic.com")
+
+
+async def test_a_chat_with_a_responses_api() -> None:
+    async with open_http_double() as double:
+        double.otherwise = HttpReply(status=400)
+        done = await run(*at(double), "--wire-api", "responses", stdin=b"hello\n")
+        assert done.returncode == 1
+        assert {request.target for request in double.requests} == {"/v1/responses"}
 
 
 async def test_a_chat_with_a_messages_api() -> None:

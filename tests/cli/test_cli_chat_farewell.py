@@ -64,6 +64,10 @@ async def test_a_chat_that_is_not_kept_does_not_say_how_to_come_back(tmp_path: P
             {"base_url": URL, "model": "m", "provider": "anthropic"},
             f"exeunt chat --provider anthropic --base-url {URL} --model m --resume a",
         ),
+        (
+            {"base_url": URL, "model": "m", "wire_api": "responses"},
+            f"exeunt chat --wire-api responses --base-url {URL} --model m --resume a",
+        ),
     ],
 )
 def test_the_command_names_the_model(options: dict[str, object], expected: str) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import attrs
 
+from exeunt.models import WIRE_APIS
 from exeunt.models.local import open_local_model
 
 KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {
@@ -51,6 +52,8 @@ class ApiChoice:
     api_key_env: str | None = None
     """Where it had to be, as the options said."""
     provider_type: str = "openai"
+    wire_api: str | None = None
+    """Which of OpenAI's APIs, as the options said."""
 
 
 ModelChoice = LocalChoice | ApiChoice
@@ -71,16 +74,17 @@ def choose_model(
     local: bool = False,
     gguf: Path | None = None,
     provider: str | None = None,
+    wire_api: str | None = None,
     base_url: str | None = None,
     model: str | None = None,
     api_key_env: str | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> ModelChoice:
     """Return the choice that the options make. Raises `WrongChoice`."""
-    api = base_url is not None or model is not None or provider is not None
+    api = any(said is not None for said in (base_url, model, provider, wire_api))
     if api and (local or gguf is not None):
         raise WrongChoice(
-            f"--provider, --base-url and --model do not go with a model on this machine.\n{THREE_WAYS}"
+            f"--provider, --wire-api, --base-url and --model do not go with a model on this machine.\n{THREE_WAYS}"
         )
     if not api:
         if api_key_env is not None:
@@ -91,6 +95,10 @@ def choose_model(
     kind = provider or "openai"
     if kind not in KEY_VARIABLES:
         raise WrongChoice(f"--provider {kind} is not known: use one of {', '.join(KEY_VARIABLES)}")
+    if wire_api is not None and (wire_api not in WIRE_APIS or kind != "openai"):
+        raise WrongChoice(
+            f"--wire-api {wire_api} is not known: use one of {', '.join(WIRE_APIS)}, for a provider of type openai"
+        )
     base_url = base_url or _PLACES.get(kind)
     if not base_url:
         raise WrongChoice("--model needs --base-url, such as --base-url https://api.openai.com/v1")
@@ -108,18 +116,26 @@ def choose_model(
         key_variable=variable,
         api_key_env=api_key_env,
         provider_type=kind,
+        wire_api=wire_api,
     )
 
 
 @asynccontextmanager
 async def open_model(choice: ModelChoice) -> AsyncGenerator[OpenModel]:
     """Have the model ready. Raises `LocalModelUnavailable`."""
+    provider: dict[str, Any]
     if isinstance(choice, LocalChoice):
         async with open_local_model(choice.gguf) as server:
             # What the environment says of proxies is not meant for a server of our own.
             provider = {"type": "openai", "base_url": server.base_url, "trust_env": False}
             yield OpenModel(server.model, provider, "on this machine")
         return
-    provider = {"type": choice.provider_type, "base_url": choice.base_url, "api_key": choice.api_key}
+    provider = {
+        "type": choice.provider_type,
+        "base_url": choice.base_url,
+        "api_key": choice.api_key,
+    }
+    if choice.wire_api is not None:
+        provider["wire_api"] = choice.wire_api
     key = "without a key" if choice.key_variable is None else f"key from {choice.key_variable}"
     yield OpenModel(choice.model, provider, f"at {choice.base_url}, {key}")

@@ -34,6 +34,8 @@ def resume_command(
 def _model_options(choice: ModelChoice) -> Sequence[str]:
     if isinstance(choice, ApiChoice):
         options = ["--base-url", choice.base_url, "--model", choice.model]
+        if choice.wire_api is not None:
+            options = ["--wire-api", choice.wire_api, *options]
         if choice.provider_type != "openai":
             options = ["--provider", choice.provider_type, *options]
         return options if choice.api_key_env is None else [*options, "--api-key-env", choice.api_key_env]
