@@ -31,7 +31,8 @@ class Sender:
         self._entry: dict[str, Any] = {"id": "m"}
         if endpoints is not None:
             self._entry["supported_endpoints"] = endpoints
-        self._lists: list[str] = []
+        self.lists: list[dict[str, Any]] = []
+        """Requests for the catalogue."""
         client.handlers["llmInference.httpRequestStart"] = self._begin
         client.handlers["llmInference.httpRequestChunk"] = self._piece
 
@@ -39,20 +40,20 @@ class Sender:
         if params["transport"] == "http" and params["method"] == "GET":
             self.asked += 1
             assert params["url"].endswith("/models")
-            self._lists.append(params["requestId"])
+            self.lists.append(params)
         else:
             self.heads.append(params)
         return {}
 
     def _piece(self, params: dict[str, Any]) -> dict[str, Any]:
-        if params["requestId"] not in self._lists:
+        if all(params["requestId"] != one["requestId"] for one in self.lists):
             self.said.append(params)
         return {}
 
     async def give_catalogue(self) -> None:
         """Answer what asks for the catalogue."""
         await wait_all_tasks_blocked()
-        for request in self._lists:
+        for request in [one["requestId"] for one in self.lists]:
             await self.begin(request, 200)
             await self.piece(request, {"data": [self._entry]}, end=True)
         await wait_all_tasks_blocked()
@@ -322,6 +323,47 @@ async def test_what_waits_of_a_web_socket_is_bounded_not_what_it_ever_brings() -
         await socket.receive(deadline=0)
 
 
+async def test_a_client_that_sends_requests_is_told_the_models_of_its_catalogue(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_wire(default=DefaultProvider()) as wire:
+        sender = await sending(wire, ["/responses"])
+        client = sender.client
+        assert [one["id"] for one in (await client.call("models.list"))["models"]] == ["m"]
+        assert (await client.call("session.model.list", sessionId="s"))["list"] == [{"id": "m", "name": "m"}]
+        assert sender.asked == 1
+        # Nobody else is told, nor asked for it.
+        other = await wire.connect()
+        with pytest.raises(WireFailure, match="Not authenticated"):
+            await other.call("models.list")
+
+
+async def test_before_there_is_a_session_the_catalogue_is_asked_for_without_one(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_wire(default=DefaultProvider()) as wire:
+        client = await wire.connect()
+        sender = Sender(client, None)
+        await client.call("llmInference.setProvider")
+        asked = await client.start("models.list")
+        await sender.give_catalogue()
+        assert [one["id"] for one in (await client.answer(asked))["result"]["models"]] == ["m"]
+        assert sender.lists[0].keys() == {"requestId", "method", "url", "headers", "transport"}
+
+
+async def test_a_client_without_a_catalogue_is_told_that(autojump_clock: MockClock) -> None:
+    async with open_wire(default=DefaultProvider()) as wire:
+        client = await wire.connect()
+        sender = Sender(client, None)
+        await client.call("llmInference.setProvider")
+        asked = await client.start("models.list")
+        await wait_all_tasks_blocked()
+        request = sender.lists[0]["requestId"]
+        await sender.begin(request, 404)
+        await sender.piece(request, "", end=True)
+        assert "names no model" in (await client.answer(asked))["error"]["message"]
+
+
 # --- Catalogues --------------------------------------------------------------------------------------------------
 
 
@@ -332,7 +374,7 @@ async def test_what_waits_of_a_web_socket_is_bounded_not_what_it_ever_brings() -
         b"no",
         b"[]",
         b'{"data": 7}',
-        b'{"data": [7, {"id": 7}, {"id": "m", "supported_endpoints": "all"}]}',
+        b'{"data": [7, {"id": 7}]}',
     ],
 )
 def test_what_is_no_catalogue_says_nothing(body: bytes) -> None:
@@ -340,8 +382,10 @@ def test_what_is_no_catalogue_says_nothing(body: bytes) -> None:
 
 
 def test_a_catalogue_says_what_it_knows() -> None:
-    body = {"data": [{"id": "a", "supported_endpoints": ["/responses", 7]}, {"id": "b"}]}
-    assert read(json.dumps(body).encode()) == {"a": frozenset({"/responses"})}
+    known = {"id": "a", "supported_endpoints": ["/responses", 7]}
+    body = {"data": [known, {"id": "b"}, {"id": "c", "supported_endpoints": "all"}]}
+    nothing: frozenset[str] = frozenset()
+    assert read(json.dumps(body).encode()) == {"a": {"/responses"}, "b": nothing, "c": nothing}
     assert api_of(frozenset(), sockets=True) == {}
 
 

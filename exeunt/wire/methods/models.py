@@ -13,7 +13,7 @@ from exeunt.wire.messages.sessions import OneSession, ProviderConfig
 from exeunt.wire.rpc import FAILED, RpcError
 from exeunt.wire.serving.changing import change
 from exeunt.wire.serving.client import Client
-from exeunt.wire.serving.models import shown_name
+from exeunt.wire.serving.models import names_for, shown_name
 from exeunt.wire.serving.pricing import priced
 from exeunt.wire.serving.served import Served
 
@@ -65,7 +65,7 @@ async def model_names(connection: Connection, served: Served) -> list[str]:
     registered = [shown_name(model) for model in served.config.models or ()]
     if registered or served.config.provider is not None:
         return registered or [served.model]
-    return await connection.hub.handlers.models.names()
+    return await names_for(connection.hub, served.carrier or connection)
 
 
 def _model_state(served: Served) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from exeunt.wire import rpc
 from exeunt.wire.connection import Connection, Then
 from exeunt.wire.messages.server import Anything, Connect, Nothing, Ping
 from exeunt.wire.rpc import RpcError
+from exeunt.wire.serving.models import names_for
 from exeunt.wire.serving.pricing import priced
 
 PROTOCOL = 3
@@ -54,9 +55,11 @@ def auth_status(connection: Connection, params: Nothing) -> dict[str, Any]:
 
 
 async def list_models(connection: Connection, params: Nothing) -> dict[str, Any]:
-    """List the models of the server's own provider."""
-    models = connection.hub.handlers.models
-    return {"models": [_model(name) | priced(models.book.prices, name) for name in await models.names()]}
+    """List the models of the server's own provider; without one, those of a client that sends requests itself."""
+    hub = connection.hub
+    names = await names_for(hub, connection)
+    prices = hub.handlers.models.book.prices
+    return {"models": [_model(name) | priced(prices, name) for name in names]}
 
 
 def _model(name: str) -> dict[str, Any]:

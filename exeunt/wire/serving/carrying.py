@@ -171,7 +171,7 @@ class CarriedSocket:
 
 
 class Carrier:
-    """The requests of one session that go by way of one client. Stands in the place of an `HttpClient`."""
+    """The requests of one session, or of none, that go by way of one client. Stands in the place of an `HttpClient`."""
 
     timeouts = Timeouts(first_byte=DAY, gap=DAY, total=DAY, stream_total=DAY)
     is_closed = False
@@ -255,15 +255,15 @@ class Carrier:
         address = self._address.replace("http", "ws", 1) if of_messages else self._address
         params: dict[str, Any] = {
             "requestId": exchange.request_id,
-            "sessionId": self._session_id,
-            # A session is one agent, which answers its clients.
-            "agentId": self._session_id,
-            "interactionType": "conversation-agent",
             "method": method,
             "url": address + target.decode("ascii"),
             "headers": {name.decode("latin-1"): [value.decode("latin-1")] for name, value in headers},
             "transport": "websocket" if of_messages else "http",
         }
+        if self._session_id:
+            # A session is one agent, which answers its clients.
+            about = {"agentId": self._session_id, "interactionType": "conversation-agent"}
+            params |= {"sessionId": self._session_id, **about}
         try:
             await self._peer.ask("llmInference.httpRequestStart", params)
         except (ClientGone, ClientRefused) as error:

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import aclosing
+from itertools import islice
 from typing import Any, cast
 
 import trio
@@ -13,11 +14,14 @@ from exeunt.models.http.urls import parse_endpoint
 from exeunt.wire.serving.carrying import Carrier
 
 Catalogue = dict[str, frozenset[str]]
-"""The endpoints of each model that names some: `/chat/completions`, `/responses`, `ws:/responses`,
-`/v1/messages`."""
+"""The endpoints of each model, by its id: `/chat/completions`, `/responses`, `ws:/responses`, `/v1/messages`. None,
+where it names none."""
 
 SECONDS = 30.0
 """For the catalogue: a message waits for it."""
+
+MOST_MODELS = 10_000
+"""Of one catalogue that are kept."""
 
 MOST_BYTES = 4 * 1024 * 1024
 """The longest have some hundred models, of some KiB each."""
@@ -60,10 +64,11 @@ def read(body: bytes) -> Catalogue:
         return {}
     entries = answer.get("data") if is_dict(answer) else None
     found: Catalogue = {}
-    for entry in entries if is_list(entries) else ():
-        endpoints = entry.get("supported_endpoints") if is_dict(entry) else None
-        if is_list(endpoints) and isinstance(entry.get("id"), str):
-            found[entry["id"]] = frozenset(each for each in endpoints if isinstance(each, str))
+    for entry in islice(entries if is_list(entries) else (), MOST_MODELS):
+        if is_dict(entry) and isinstance(entry.get("id"), str):
+            endpoints = entry.get("supported_endpoints")
+            named = endpoints if is_list(endpoints) else ()
+            found[entry["id"]] = frozenset(each for each in named if isinstance(each, str))
     return found
 
 

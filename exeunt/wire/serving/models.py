@@ -31,11 +31,13 @@ from exeunt.wire.serving.tokens import WithToken
 from exeunt.wire.serving.vision import WithSupport, support_of
 
 if TYPE_CHECKING:
+    from exeunt.wire.serving.hub import Hub
     from exeunt.wire.serving.served import Served
 
 CARRIED = "https://api.githubcopilot.com"
 """Where requests go that a client sends, and that name no other place: what the client's handler expects."""
 
+OF_THE_CLIENT: Mapping[str, Any] = {"type": "openai", "base_url": CARRIED}
 
 NO_PROVIDER = (
     "no model provider: give the session one (`provider`), or start the server with --provider or "
@@ -93,15 +95,12 @@ class Models:
         self.book = PriceBook(default.prices)
         """What the calls of all models cost."""
 
-    async def names(self) -> list[str]:
-        """Return the names of the models that the server's own provider has, or says that it has.
-
-        Raises `InvalidConfiguration` without a provider, `ModelError` when it cannot be asked.
-        """
-        return [entry["id"] for entry in await self.entries()]
-
     async def entries(self) -> list[dict[str, Any]]:
-        """The same, with all that the provider says of each; what it says of prices is noted."""
+        """Return the models that the server's own provider has, or says that it has, each with its `id`.
+
+        What it says of prices is noted. Raises `InvalidConfiguration` without a provider, `ModelError` when it cannot
+        be asked.
+        """
         default = self.default
         if default.client is not None:
             await trio.lowlevel.checkpoint()
@@ -189,7 +188,7 @@ class Models:
             if served.carrier is None:
                 return name or "", NoModel(name or "", NO_PROVIDER)
             # The client that sends the requests knows where they go.
-            provider = {"type": "openai", "base_url": CARRIED}
+            provider = OF_THE_CLIENT
         if name is None:
             return "", NoModel("", NO_NAME)
         if served.carrier is not None and provider["type"] == "openai" and "wire_api" not in provider:
@@ -203,27 +202,13 @@ class Models:
         self._made(served, name, provider)  # what is wrong with it is said now
         capi = served.config.capi
         sockets = capi is None or capi.enableWebSocketResponses is not False
-        base_url = provider.get("base_url") or default_base_url(provider)
-
-        async def find() -> Catalogue:
-            known = served.hub.catalogues.get(peer)
-            if known is None:
-                known = await fetched(self._carrier(served, peer, provider), base_url, provider)
-                served.hub.catalogues[peer] = known
-            return known
-
         return Catalogued(
             name,
-            find,
+            partial(catalogue_of, served.hub, peer, provider, served.session_id),
             lambda endpoints: self._made(
                 served, name, speaking(provider, api_of(endpoints, sockets=sockets)), peer
             ),
         )
-
-    @staticmethod
-    def _carrier(served: "Served", peer: Peer, provider: Mapping[str, Any]) -> Any:
-        origin, _ = parse_endpoint(provider.get("base_url") or default_base_url(provider), "")
-        return Carrier(served.hub, peer, served.session_id, origin)
 
     def _client(self, served: "Served", name: str, provider: ProviderConfig) -> ModelClient:
         wanted = azure(provider, name) if provider.type == "azure" else plain(provider)
@@ -258,7 +243,43 @@ class Models:
         peer = peer or served.carrier
         if peer is None:
             return model_from_provider(name, provider)
-        return model_from_provider(name, provider, http=self._carrier(served, peer, provider))
+        return model_from_provider(
+            name, provider, http=_carrier(served.hub, peer, provider, served.session_id)
+        )
+
+
+def _carrier(hub: "Hub", peer: Peer, provider: Mapping[str, Any], session_id: str) -> Any:
+    origin, _ = parse_endpoint(provider.get("base_url") or default_base_url(provider), "")
+    return Carrier(hub, peer, session_id, origin)
+
+
+async def catalogue_of(
+    hub: "Hub", peer: Peer, provider: Mapping[str, Any], session_id: str = ""
+) -> Catalogue:
+    """Return what the place of a client's models says of them, by way of the client. Raises `ModelError`."""
+    known = hub.catalogues.get(peer)
+    if known is None:
+        base_url = provider.get("base_url") or default_base_url(provider)
+        known = await fetched(_carrier(hub, peer, provider, session_id), base_url, provider)
+        hub.catalogues[peer] = known
+    return known
+
+
+async def names_for(hub: "Hub", peer: Peer) -> list[str]:
+    """Return the names of the models that a client may choose among.
+
+    Those of the server's own provider; without one, those of the place that the client sends requests to. Raises
+    `InvalidConfiguration` where there is neither, `ModelError` where it does not say.
+    """
+    models = hub.handlers.models
+    if models.default.provider is None and models.default.client is None and peer.carries_requests:
+        found = await catalogue_of(hub, peer, OF_THE_CLIENT)
+        if not found:
+            raise ModelError(
+                ModelErrorKind.NOT_FOUND, f"{CARRIED}/models names no model to the client that asks it"
+            )
+        return list(found)
+    return [entry["id"] for entry in await models.entries()]
 
 
 def _reasoning(config: SessionConfig, provider: Mapping[str, Any]) -> dict[str, Any]:
