@@ -17,6 +17,7 @@ from exeunt.wire.connection import LAST_WORDS
 from exeunt.wire.options import WireOptions
 from exeunt.wire.serving.models import DefaultProvider
 from exeunt.wire.serving.pricing import price_from_billing
+from tests.wire.test_wire_auto_model import Named
 from tests.wire.wire_client import Wire, WireClient, WireFailure, open_wire
 
 PRICES = {"ScriptedModel": {"request": 10}}
@@ -94,6 +95,46 @@ async def test_usage_tells_credits_and_tokens_by_model_also_after_a_restart() ->
         # The limit is in the log: nobody has to say it again.
         snapshot = await client.call("session.metadata.snapshot", sessionId="s")
         assert snapshot["sessionLimits"] == {"maxAiCredits": 5}
+
+
+async def test_usage_tells_tokens_of_the_cache_and_of_reasoning_by_model_without_prices(
+    autojump_clock: MockClock,
+) -> None:
+    own = say("hello", usage=Usage(70, 7, cache_read_tokens=20, cache_write_tokens=5, reasoning_tokens=3))
+    default = DefaultProvider(
+        client=Named("own", [own, own]),
+        model="own",
+        auto_model="auto",
+        auto_client=Named("auto", [say("hi", usage=Usage(1, 1))]),
+        prices={"auto": {"request": 10}},
+    )
+    async with open_wire(default=default) as wire:
+        client = await wire.connect()
+        await client.create()
+        for number in (1, 2, 3):
+            await client.say()
+            await client.event("session.idle", number)
+            if number == 2:
+                await client.call("session.model.switchTo", sessionId="s", modelId="auto")
+        metrics = await client.call("session.usage.getMetrics", sessionId="s")
+    assert metrics["modelMetrics"] == {
+        "own": {
+            "requests": {"count": 2, "cost": 0},
+            "usage": {
+                "inputTokens": 140,
+                "outputTokens": 14,
+                "cacheReadTokens": 40,
+                "cacheWriteTokens": 10,
+                "reasoningTokens": 6,
+            },
+        },
+        "auto": {
+            "requests": {"count": 1, "cost": 0},
+            "usage": {"inputTokens": 1, "outputTokens": 1, "cacheReadTokens": 0, "cacheWriteTokens": 0},
+            "totalNanoAiu": 10 * 10**9,
+        },
+    }
+    assert (metrics["totalUserRequests"], metrics["lastCallInputTokens"]) == (3, 1)
 
 
 @pytest.mark.parametrize(

@@ -60,7 +60,8 @@ async def test_what_is_known_of_a_session(autojump_clock: MockClock) -> None:
         about = await client.call("session.metadata.snapshot", sessionId="s")
         assert about["workingDirectory"] == "/there"
         metrics = await client.call("session.usage.getMetrics", sessionId="s")
-        assert metrics["modelMetrics"]["scripted"]["requests"]["count"] == 1
+        (used,) = client.events("assistant.usage")
+        assert metrics["modelMetrics"][used["data"]["model"]]["requests"]["count"] == 1
 
 
 async def test_sessions_are_listed_found_closed_and_deleted(autojump_clock: MockClock) -> None:

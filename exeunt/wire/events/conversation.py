@@ -147,7 +147,7 @@ def reasoning(mapper: EventMapper, event: core.AssistantReasoningDelta) -> Mappe
 
 
 def usage(mapper: EventMapper, event: core.AssistantUsage) -> Mapped:
-    mapper.usage = mapper.usage.with_call(event)
+    mapper.sum_up(event)
     data = {
         "model": event.model,
         "inputTokens": event.input_tokens,

@@ -22,14 +22,15 @@ class WireEvent(msgspec.Struct, gc=False, omit_defaults=True):
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):
-    """What a session's model calls have taken, while somebody looked."""
+    """What a session's calls of one model have taken, while somebody looked."""
 
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
     seconds: float = 0.0
-    last_input: int = 0
-    last_output: int = 0
 
     def with_call(self, event: AssistantUsage) -> "Usage":
         """Return the sum with one more call."""
@@ -37,13 +38,17 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
             self.calls + 1,
             self.input_tokens + event.input_tokens,
             self.output_tokens + event.output_tokens,
+            self.cache_read_tokens + event.cache_read_tokens,
+            self.cache_write_tokens + event.cache_write_tokens,
+            self.reasoning_tokens + event.reasoning_tokens,
             self.seconds + event.duration,
-            event.input_tokens,
-            event.output_tokens,
         )
 
 
 NO_CALLS = Usage()
+
+MOST_MODELS = 100
+"""Of one session whose calls are summed up apart: a client may give a model any name. Those of others are one sum."""
 
 
 class EventMapper:
@@ -60,6 +65,7 @@ class EventMapper:
         "data_from",
         "effort",
         "extra",
+        "last_call",
         "last_id",
         "media",
         "message_id",
@@ -96,7 +102,9 @@ class EventMapper:
         """The streamed answer: its id, and the bytes so far."""
         self.approvals: dict[str, str] | None = None
         """Names of tools by the open requests for approval."""
-        self.usage = NO_CALLS
+        self.usage: dict[str, Usage] | None = None
+        """What calls have taken, by the name of the model."""
+        self.last_call: AssistantUsage | None = None
         self.wants_own = False
         """Whether anybody has asked for events that the protocol does not have."""
         self.effort: str | None = None
@@ -113,6 +121,14 @@ class EventMapper:
         """Names the span of a call that is in flight, where there are traces."""
         self.extra = 0
         """Events that stand for no event of the log."""
+
+    def sum_up(self, event: AssistantUsage) -> None:
+        """Add what one more call has taken."""
+        if self.usage is None:
+            self.usage = {}
+        name = event.model if event.model in self.usage or len(self.usage) < MOST_MODELS else "other"
+        self.usage[name] = self.usage.get(name, NO_CALLS).with_call(event)
+        self.last_call = event
 
     def map(self, event: Event) -> Iterable["WireEvent"]:
         """Return what clients see of *event*: nothing, one event, or several."""

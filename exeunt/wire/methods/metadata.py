@@ -10,6 +10,7 @@ from exeunt.actors.prices import to_nano
 from exeunt.actors.state.account import NO_ACCOUNT, Account, Spent
 from exeunt.wire.connection import Connection
 from exeunt.wire.events.clock import iso
+from exeunt.wire.events.mapper import Usage
 from exeunt.wire.files.paths import is_absolute, same
 from exeunt.wire.files.workspace import context_of
 from exeunt.wire.messages.sessions import OneSession
@@ -214,46 +215,40 @@ def _keep(served: Served, report: dict[str, Any]) -> None:
 def usage(connection: Connection, params: OneSession) -> dict[str, Any]:
     """Return what the session's model calls have taken.
 
-    Those of models with a price count since the session began: they are in its log. Others, since it came into memory.
+    Those of models with a price count since the session began: they are in its log. Others, and the tokens of
+    reasoning, since it came into memory.
     """
     served = connection.hub.find(connection.owner, params.sessionId)
-    sums, account = served.usage, _account(connection, served)
-    metrics = {name: _of_model(spent) for name, spent in account.models.items()}
-    if sums.calls and not metrics:
-        metrics[served.model] = {
-            "requests": {"count": sums.calls, "cost": 0},
-            "usage": {
-                "inputTokens": sums.input_tokens,
-                "outputTokens": sums.output_tokens,
-                "cacheReadTokens": 0,
-                "cacheWriteTokens": 0,
-            },
-        }
+    seen, paid, last = served.usage, _account(connection, served).models, served.mapper.last_call
+    metrics = {name: _of_model(sums) for name, sums in seen.items()}
+    for name, spent in paid.items():
+        reasoning = seen[name].reasoning_tokens if name in seen else 0
+        metrics[name] = {**_of_model(spent, reasoning), "totalNanoAiu": spent.nano}
     return {
         "totalPremiumRequestCost": 0,
-        "totalUserRequests": max(sums.calls, sum(spent.calls for spent in account.models.values())),
+        "totalUserRequests": sum(one["requests"]["count"] for one in metrics.values()),
         "totalNanoAiu": to_nano(served.handle.statistics().credits_spent),
-        "totalApiDurationMs": int(sums.seconds * 1000),
+        "totalApiDurationMs": int(sum(sums.seconds for sums in seen.values()) * 1000),
         "sessionStartTime": iso(served.started),
         "codeChanges": {"linesAdded": 0, "linesRemoved": 0, "filesModifiedCount": 0, "filesModified": []},
         "modelMetrics": metrics,
         "currentModel": served.model,
-        "lastCallInputTokens": sums.last_input,
-        "lastCallOutputTokens": sums.last_output,
+        "lastCallInputTokens": 0 if last is None else last.input_tokens,
+        "lastCallOutputTokens": 0 if last is None else last.output_tokens,
     }
 
 
-def _of_model(spent: Spent) -> dict[str, Any]:
-    return {
-        "requests": {"count": spent.calls, "cost": 0},
-        "usage": {
-            "inputTokens": spent.input_tokens,
-            "outputTokens": spent.output_tokens,
-            "cacheReadTokens": spent.cache_read_tokens,
-            "cacheWriteTokens": spent.cache_write_tokens,
-        },
-        "totalNanoAiu": spent.nano,
+def _of_model(sums: Usage | Spent, reasoning_tokens: int = 0) -> dict[str, Any]:
+    reasoning = sums.reasoning_tokens if isinstance(sums, Usage) else reasoning_tokens
+    tokens = {
+        "inputTokens": sums.input_tokens,
+        "outputTokens": sums.output_tokens,
+        "cacheReadTokens": sums.cache_read_tokens,
+        "cacheWriteTokens": sums.cache_write_tokens,
     }
+    if reasoning:
+        tokens["reasoningTokens"] = reasoning
+    return {"requests": {"count": sums.calls, "cost": 0}, "usage": tokens}
 
 
 def instruction_sources(connection: Connection, params: OneSession) -> dict[str, Any]:

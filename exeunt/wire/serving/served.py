@@ -1,6 +1,6 @@
 """One session, as its clients see it."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -136,9 +136,9 @@ class Served:
         self.mapper.working_directory = path
 
     @property
-    def usage(self) -> Usage:
-        """What its model calls have taken since it came into memory."""
-        return self.mapper.usage
+    def usage(self) -> Mapping[str, Usage]:
+        """What its calls of each model have taken since it came into memory."""
+        return self.mapper.usage or {}
 
     @property
     def last_id(self) -> str | None:
