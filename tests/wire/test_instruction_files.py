@@ -1,6 +1,7 @@
 """Files with instructions: which are found, what they say, and no way out of the folders that may be read."""
 
 import os
+import threading
 from contextlib import suppress
 from pathlib import Path
 
@@ -118,6 +119,18 @@ async def test_what_is_no_path_is_refused(name: str, tmp_path: Path) -> None:
         await Reader([tmp_path]).read([name], str(tmp_path))
 
 
+async def test_a_disk_that_does_not_answer_is_told_and_holds_nobody_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put(tmp_path, "AGENTS.md", "rules")
+    answers = threading.Event()
+    monkeypatch.setattr(reading, "gather", lambda *_: answers.wait())
+    monkeypatch.setattr(reading, "SECONDS", 0.01)
+    found = await Reader([tmp_path]).read([str(tmp_path)], "/")
+    answers.set()
+    assert (found.text, found.problems) == ("", ("no instructions: the disk did not answer within 0.01 s",))
+
+
 async def test_too_many_folders_are_refused(tmp_path: Path) -> None:
     with pytest.raises(InstructionsRefused, match="names 33 folders"):
         await Reader([tmp_path]).read(["x"] * 33, str(tmp_path))
@@ -170,7 +183,7 @@ def test_what_cannot_be_read_is_told_and_the_rest_is_read(tmp_path: Path) -> Non
     assert [problem.removeprefix(f"{tmp_path}/") for problem in found.problems] == [
         ".github/copilot-instructions.md: is no text in UTF-8",
         "AGENTS.md: has more than 65536 bytes",
-        "CLAUDE.md: is no file",
+        "CLAUDE.md: cannot be read: it is no ordinary file",
         f"{place}/a.instructions.md: its applyTo is no text and no list of texts".removeprefix(
             f"{tmp_path}/"
         ),

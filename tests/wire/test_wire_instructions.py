@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from trio.testing import MockClock
 
 from exeunt.testing import ScriptedModel, call
 from exeunt.wire.options import WireOptions
@@ -24,7 +23,7 @@ def reads(*roots: Path, **more: Any) -> WireOptions:
 
 
 async def test_what_stands_in_the_files_is_part_of_the_system_message_and_stays_through_a_clear(
-    tmp_path: Path, autojump_clock: MockClock
+    tmp_path: Path,
 ) -> None:
     rules = put(tmp_path / "rules", "Answer in verse.")
     told = f'<instructions file="{rules}/AGENTS.md">\nAnswer in verse.\n</instructions>'
@@ -113,7 +112,7 @@ async def test_what_stands_in_the_files_is_part_of_the_system_message_and_stays_
     ],
 )
 async def test_the_instructions_are_a_section_that_a_client_can_customize(
-    config: dict[str, Any], text: str, tmp_path: Path, autojump_clock: MockClock
+    config: dict[str, Any], text: str, tmp_path: Path
 ) -> None:
     rules = put(tmp_path, "R")
     told = f'<instructions file="{rules}/AGENTS.md">\nR\n</instructions>'
@@ -132,7 +131,7 @@ async def test_the_instructions_are_a_section_that_a_client_can_customize(
 @pytest.mark.parametrize("method", ["session.create", "session.resume"])
 @pytest.mark.parametrize("roots", [True, False])
 async def test_a_folder_that_the_server_does_not_read_is_refused_and_changes_nothing(
-    method: str, roots: bool, tmp_path: Path, autojump_clock: MockClock
+    method: str, roots: bool, tmp_path: Path
 ) -> None:
     allowed, outside = tmp_path / "allowed", put(tmp_path / "outside", "a secret")
     put(allowed, "mine")
@@ -155,9 +154,7 @@ async def test_a_folder_that_the_server_does_not_read_is_refused_and_changes_not
                 await one.call("session.getMessages", sessionId="s")
 
 
-async def test_a_session_that_is_taken_up_has_the_files_as_they_are_now(
-    tmp_path: Path, autojump_clock: MockClock
-) -> None:
+async def test_a_session_that_is_taken_up_has_the_files_as_they_are_now(tmp_path: Path) -> None:
     rules = put(tmp_path, "first")
     model = ScriptedModel(["1", "2", "3", "4"])
     async with open_wire(model, options=reads(tmp_path, system_message="BASE")) as wire:
@@ -187,9 +184,7 @@ async def test_a_session_that_is_taken_up_has_the_files_as_they_are_now(
     assert [request.messages[0].content for request in model.requests] == [*told, "BASE"]
 
 
-async def test_what_could_not_be_read_is_told_to_the_client(
-    tmp_path: Path, autojump_clock: MockClock
-) -> None:
+async def test_what_could_not_be_read_is_told_to_the_client(tmp_path: Path) -> None:
     rules = put(tmp_path, "x" * 100_000)
     async with open_wire(ScriptedModel(["hi"]), options=reads(tmp_path)) as wire:
         client = await wire.connect()
@@ -201,9 +196,7 @@ async def test_what_could_not_be_read_is_told_to_the_client(
         ]
 
 
-async def test_instructions_are_skipped_and_taken_back_while_the_session_lives(
-    tmp_path: Path, autojump_clock: MockClock
-) -> None:
+async def test_instructions_are_skipped_and_taken_back_while_the_session_lives(tmp_path: Path) -> None:
     rules = put(tmp_path, "R")
     model = ScriptedModel(["1", "2", "3"])
     async with open_wire(model, options=reads(tmp_path)) as wire:
@@ -222,9 +215,7 @@ async def test_instructions_are_skipped_and_taken_back_while_the_session_lives(
     assert [request.messages[0].content for request in model.requests] == ["O", f"O\n\n{told}", "O"]
 
 
-async def test_where_a_client_cannot_be_attached_the_instructions_stay_as_they_were(
-    tmp_path: Path, autojump_clock: MockClock
-) -> None:
+async def test_where_a_client_cannot_be_attached_the_instructions_stay_as_they_were(tmp_path: Path) -> None:
     rules = put(tmp_path, "R")
     async with open_wire(ScriptedModel([]), options=reads(tmp_path)) as wire:
         one, two = await wire.connect(), await wire.connect()

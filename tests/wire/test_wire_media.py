@@ -1,6 +1,7 @@
 """Pictures and documents of clients: to the model, into the events, and what is said of those that do not get there."""
 
 import json
+import threading
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,7 +16,8 @@ from exeunt.testing import ScriptedModel, call
 from exeunt.testing.http_double import HttpDouble, HttpReply, open_http_double
 from exeunt.wire.events.media import MOST_IN_EVENT
 from exeunt.wire.options import WireOptions
-from exeunt.wire.serving.attached_files import LONGEST_TEXT
+from exeunt.wire.serving import attached_files
+from exeunt.wire.serving.attached_files import LONGEST_TEXT, AttachedFiles
 from exeunt.wire.serving.models import DefaultProvider
 from tests.actors.media_support import PAPER, PDF, PIXEL, PNG
 from tests.wire.wire_client import WireClient, WireFailure, open_wire, tool
@@ -428,6 +430,29 @@ async def test_long_texts_and_folders_are_named_with_how_much_they_hold(root: Pa
         f"* {root}/empty.txt (0 lines)",
         f"* {root} (9 items)",
     ]
+
+
+async def test_a_folder_that_becomes_a_link_on_the_way_leads_nowhere(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (root / "folder").symlink_to(root.parent)
+    # As if the link had been put there after the path was looked at.
+    monkeypatch.setattr(Path, "resolve", lambda path, strict=False: path)
+    paths = [str(root / "folder" / "secret.txt"), str(root / "folder")]
+    message, _ = await told_of(root, *({"type": "file", "path": path} for path in paths))
+    assert message.media == ()
+    message, _ = await told_of(root, {"type": "directory", "path": str(root / "folder")})
+    assert "items" not in message.content
+
+
+async def test_a_disk_that_does_not_answer_holds_no_message_up(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers = threading.Event()
+    monkeypatch.setattr(attached_files, "_read_all", lambda *_: answers.wait())
+    reader = AttachedFiles(root, MediaLimits(), seconds=0.01)
+    assert await reader.read([{"type": "file", "path": str(root / "notes.txt")}]) == {}
+    answers.set()
 
 
 async def test_without_a_folder_nothing_is_read(root: Path, autojump_clock: MockClock) -> None:

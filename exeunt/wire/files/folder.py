@@ -25,6 +25,7 @@ from exeunt.actors.errors import (
     SessionFilesUnavailable,
     SessionFileTooLarge,
 )
+from exeunt.wire import below
 from exeunt.wire.files.paths import Conventions
 from exeunt.wire.files.store import READ_AT_MOST, Entry, FileInfo
 
@@ -35,8 +36,6 @@ THREADS = 8
 
 LONGEST_FOLDER = 200
 """Characters of the name of a session's folder: file systems take 255 bytes."""
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC if hasattr(os, "O_DIRECTORY") else 0
 
 
 def folder_name(session_id: str) -> str:
@@ -54,7 +53,7 @@ class Disk:
 
     def __init__(self, path: Path, seconds: float) -> None:
         """*seconds* bound each piece of work. Raises `InvalidConfiguration` unless *path* can be written to."""
-        if not _FOLDER:
+        if not below.CAN_WALK:
             raise InvalidConfiguration("session files on the server's disk need a POSIX system")
         try:
             made = path.expanduser().absolute()
@@ -164,7 +163,7 @@ class FolderStore:
         """Return what is in a folder, by name."""
 
         def work(folder: int, name: str) -> list[Entry]:
-            with _opened(name, _FOLDER, folder) as found, os.scandir(found) as entries:
+            with _opened(name, os.O_RDONLY | os.O_DIRECTORY, folder) as found, os.scandir(found) as entries:
                 return sorted(
                     (Entry(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries),
                     key=lambda entry: entry.name,
@@ -223,29 +222,13 @@ class FolderStore:
         if make:
             # Somebody may empty the disk while the server runs.
             self._disk.base.mkdir(mode=0o700, parents=True, exist_ok=True)
-        here = os.open(self._disk.base, _FOLDER)
-        try:
-            for step in steps:
-                there = _below(here, step, make)
-                os.close(here)
-                here = there
+        with below.folder(self._disk.base, steps, make=make) as here:
             yield here, name
-        finally:
-            os.close(here)
-
-
-def _below(here: int, step: str, make: bool) -> int:
-    """Open a folder of another one."""
-    if make:
-        with suppress(FileExistsError):
-            os.mkdir(step, 0o700, dir_fd=here)
-    return os.open(step, _FOLDER, dir_fd=here)
 
 
 @contextmanager
 def _opened(name: str, flags: int, folder: int) -> Generator[int]:
-    # Not to wait for ever: somebody may have put a pipe there.
-    file = os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK, 0o600, dir_fd=folder)
+    file = os.open(name, flags | below.WITHOUT_WAITING, 0o600, dir_fd=folder)
     try:
         yield file
     finally:
@@ -254,8 +237,7 @@ def _opened(name: str, flags: int, folder: int) -> Generator[int]:
 
 def _put(name: str, flags: int, folder: int, data: bytes) -> None:
     with _opened(name, flags, folder) as file:
-        if not modes.S_ISREG(os.fstat(file).st_mode):
-            raise OSError(errno.EINVAL, "it is no ordinary file")
+        below.require_file(file)
         left: Any = memoryview(data)
         while left:
             left = left[os.write(file, left) :]

@@ -1,11 +1,11 @@
 """Finding and opening the files of one folder: bounded, and never out of the roots, whoever moves links meanwhile."""
 
 import os
-import stat
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 
+from exeunt.wire import below
 from exeunt.wire.instructions.places import root_of
 
 AT_THE_TOP = (".github/copilot-instructions.md", "AGENTS.md", "CLAUDE.md")
@@ -74,35 +74,8 @@ def read(path: Path, roots: Sequence[Path]) -> tuple[Path, bytes]:
     if root is None:
         raise Unreadable("leads out of the folders that may be read")
     try:
-        descriptor = _open(root, real)
+        return real, below.read(root, real, LARGEST_FILE)
+    except below.TooLong as error:
+        raise Unreadable(str(error)) from error
     except OSError as error:
         raise Unreadable(f"cannot be read: {error.strerror}") from error
-    with os.fdopen(descriptor, "rb") as file:
-        about = os.fstat(descriptor)
-        if not stat.S_ISREG(about.st_mode):
-            raise Unreadable("is no file")
-        content = file.read(LARGEST_FILE + 1)
-    if len(content) > LARGEST_FILE:
-        raise Unreadable(f"has more than {LARGEST_FILE} bytes")
-    return real, content
-
-
-def _open(root: Path, real: Path) -> int:
-    """Open a file step by step from its root, so that no step can have become a link meanwhile."""
-    # A pipe would wait for a writer.
-    flags = (
-        os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    )
-    if os.open not in os.supports_dir_fd:
-        return os.open(real, flags)
-    passing = getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_NOFOLLOW
-    *folders, name = real.relative_to(root).parts
-    here = os.open(root, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY)
-    try:
-        for folder in folders:
-            there = os.open(folder, passing, dir_fd=here)
-            os.close(here)
-            here = there
-        return os.open(name, flags, dir_fd=here)
-    finally:
-        os.close(here)

@@ -26,6 +26,9 @@ MOST_PROBLEMS = 20
 AT_ONCE = 4
 """Threads that read: a disk that hangs holds these, and no tool."""
 
+SECONDS = 30.0
+"""For all of them: a client waits. Local disks take a moment; one that takes longer hangs."""
+
 
 @attrs.frozen
 class Instructions:
@@ -53,15 +56,18 @@ class Reader:
     async def read(self, named: Sequence[str], working_directory: str) -> Instructions:
         """Return the instructions in some folders; what cannot be read is among the problems.
 
-        A relative path begins in *working_directory*. Raises `InstructionsRefused`; then nothing was read. Cancelled:
-        the thread goes on, and nobody waits for it.
+        A relative path begins in *working_directory*. Raises `InstructionsRefused`; then nothing was read. Cancelled,
+        or too slow: the thread goes on, and nobody waits for it.
         """
         check_named(named)
-        return await trio.to_thread.run_sync(
-            partial(gather, tuple(named), working_directory, self.roots),
-            limiter=self._threads,
-            abandon_on_cancel=True,
-        )
+        with trio.move_on_after(SECONDS):
+            return await trio.to_thread.run_sync(
+                partial(gather, tuple(named), working_directory, self.roots),
+                limiter=self._threads,
+                abandon_on_cancel=True,
+            )
+        # Whether the folders may be named, only the disk knows; nothing of them reaches the model.
+        return Instructions((), (f"no instructions: the disk did not answer within {SECONDS:g} s",))
 
 
 def gather(named: Sequence[str], working_directory: str, roots: Sequence[Path]) -> Instructions:

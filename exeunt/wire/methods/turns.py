@@ -11,7 +11,7 @@ from exeunt.wire.connection import Connection
 from exeunt.wire.messages.sessions import Abort, OneMessage, Send, SendMessages
 from exeunt.wire.rpc import FAILED, RpcError
 from exeunt.wire.serving import changing
-from exeunt.wire.serving.attached_files import Read, names_files, read_files
+from exeunt.wire.serving.attached_files import Read, names_files
 from exeunt.wire.serving.attachments import attached
 from exeunt.wire.serving.endings import Endings
 from exeunt.wire.serving.hub import Hub
@@ -88,16 +88,15 @@ async def _send_specially(hub: Hub, served: Served, params: Send, mode: Any) -> 
 
 
 def _must_read(hub: Hub, message: Send | OneMessage) -> bool:
-    return hub.options.attachments_root is not None and names_files(message.attachments)
+    return hub.attached_files is not None and names_files(message.attachments)
 
 
 async def _told_with_files(
     hub: Hub, message: Send | OneMessage, served: Served, sent: Send | SendMessages
 ) -> Told:
-    root = hub.options.attachments_root
-    if root is None or not names_files(message.attachments):
+    if hub.attached_files is None or not names_files(message.attachments):
         return _told(message, served, sent)
-    files = await read_files(message.attachments, root, hub.options.media_limits)
+    files = await hub.attached_files.read(message.attachments)
     return _told(message, served, sent, files)
 
 

@@ -1,9 +1,10 @@
 """Files that clients attach by their path, read where the server was told that it may: below one folder."""
 
+import logging
 import mimetypes
 import os
-import stat
 from collections.abc import Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,16 @@ import trio
 from exeunt.actors.errors import InvalidMedia
 from exeunt.actors.media import LONGEST_NAME, Media, MediaLimits
 from exeunt.models.media import image_type
+from exeunt.wire import below
 from exeunt.wire.serving.github_pointers import Fields, fields_of, line_range
+
+logger = logging.getLogger("exeunt.wire")
+
+AT_ONCE = 4
+"""Threads that read: a disk that hangs holds these, and no tool."""
+
+SECONDS = 30.0
+"""For the files of one message, which waits for them. Local disks take a moment; one that takes longer hangs."""
 
 LONGEST_TEXT = 256 * 1024
 """Bytes of a text that is quoted: some 65,000 tokens. A longer one is named with the number of its lines."""
@@ -29,18 +39,33 @@ def names_files(attachments: Sequence[Fields] | None) -> bool:
     return any(attachment.get("type") in ("file", "directory") for attachment in attachments or ())
 
 
-async def read_files(attachments: Sequence[Fields] | None, root: Path, limits: MediaLimits) -> Read:
-    """Read what is attached by its path, in a thread. Raises nothing: what cannot be read is only named.
+class AttachedFiles:
+    """Reads for the clients of one server."""
 
-    Images, PDF documents and texts are read; links are followed as long as they stay below *root*. Cancelled: the
-    thread is left to itself.
-    """
-    paths = {
-        number: attachment
-        for number, attachment in enumerate(attachments or ())
-        if attachment.get("type") in ("file", "directory")
-    }
-    return await trio.to_thread.run_sync(_read_all, paths, root, limits, abandon_on_cancel=True)
+    def __init__(self, root: Path, limits: MediaLimits, seconds: float = SECONDS) -> None:
+        """*root* is the folder below which is read; *seconds* bound what one message waits for."""
+        self._root = root
+        self._limits = limits
+        self._seconds = seconds
+        self._threads = trio.CapacityLimiter(AT_ONCE)
+
+    async def read(self, attachments: Sequence[Fields] | None) -> Read:
+        """Read what is attached by its path, in a thread. Raises nothing: what cannot be read is only named.
+
+        Images, PDF documents and texts are read; links are followed as long as they stay below the root. Cancelled, or
+        too slow: the thread is left to itself.
+        """
+        paths = {
+            number: attachment
+            for number, attachment in enumerate(attachments or ())
+            if attachment.get("type") in ("file", "directory")
+        }
+        with trio.move_on_after(self._seconds):
+            return await trio.to_thread.run_sync(
+                _read_all, paths, self._root, self._limits, limiter=self._threads, abandon_on_cancel=True
+            )
+        logger.warning("attached files are only named: the disk did not answer within %g s", self._seconds)
+        return {}
 
 
 def _read_all(attachments: Mapping[int, Fields], root: Path, limits: MediaLimits) -> Read:
@@ -66,24 +91,17 @@ def _read(attachment: Fields, root: Path, most: int) -> Media | str:
     if not real.is_relative_to(root):
         raise ValueError("not below the folder")
     if attachment.get("type") == "directory":
-        with os.scandir(real) as entries:
-            count = sum(1 for _, _ in zip(entries, range(MOST_ITEMS), strict=False))
-        return f"{path} ({count} items)"
-    data = _bytes(real, most)
+        return f"{path} ({_count(root, real)} items)"
     lines = fields_of(attachment.get("lineRange"))
-    return _media(str(path), data, lines)
+    return _media(str(path), below.read(root, real, most), lines)
 
 
-def _bytes(path: Path, most: int) -> bytes:
-    # What it resolves to is no link any more; and a pipe or a device would make the thread wait for ever.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise ValueError("no file")
-        data = file.read(most + 1)
-    if len(data) > most:
-        raise ValueError("larger than it may be")
-    return data
+def _count(root: Path, real: Path) -> int:
+    if not below.CAN_WALK:
+        with os.scandir(real) as entries:
+            return sum(1 for _ in islice(entries, MOST_ITEMS))
+    with below.opened(root, real, os.O_RDONLY | os.O_DIRECTORY) as folder, os.scandir(folder) as entries:
+        return sum(1 for _ in islice(entries, MOST_ITEMS))
 
 
 def _media(path: str, data: bytes, lines: Mapping[str, Any]) -> Media | str:

@@ -27,6 +27,7 @@ from exeunt.wire.messages.sessions import ProviderConfig
 from exeunt.wire.options import WireOptions
 from exeunt.wire.rpc import no_session
 from exeunt.wire.serving import turn_questions
+from exeunt.wire.serving.attached_files import AttachedFiles
 from exeunt.wire.serving.carrying import CarriedSocket, Exchange
 from exeunt.wire.serving.catalogue import Catalogue
 from exeunt.wire.serving.client import Peer, called
@@ -74,6 +75,9 @@ class Hub:
         """For who reads a whole log: it is long, and long in many answers at once is too much."""
         self.readings = Readings()
         self.instructions = Reader(options.instruction_roots)
+        root = options.attachments_root
+        self.attached_files = None if root is None else AttachedFiles(root, options.media_limits)
+        """Reads what clients attach by its path, if the server was told where it may."""
         self.handlers = Handlers(
             models=Models(default),
             on_permission_request=self._ask_permission,
