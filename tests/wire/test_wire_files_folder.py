@@ -9,6 +9,7 @@ import pytest
 import trio
 from hypothesis import given
 from hypothesis import strategies as st
+from trio.testing import wait_all_tasks_blocked
 
 from exeunt.actors.errors import (
     InvalidConfiguration,
@@ -29,6 +30,38 @@ from tests.wire.wire_client import WireFailure, open_wire
 @pytest.fixture
 def store(tmp_path: Path) -> FolderStore:
     return FolderStore(Disk(tmp_path / "made", 30), "", "s")
+
+
+async def test_a_session_that_is_made_while_the_files_of_its_predecessor_are_removed_keeps_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, may = trio.Event(), trio.Event()
+    remove = FolderStore.rm
+
+    async def slow(store: FolderStore, path: str, **how: bool) -> None:
+        asked.set()
+        await may.wait()
+        await remove(store, path, **how)
+
+    monkeypatch.setattr(FolderStore, "rm", slow)
+    options = WireOptions(session_files=tmp_path)
+    async with open_wire(ScriptedModel(["one", "two"]), options=options) as wire:
+        client, other = await wire.connect(), await wire.connect()
+        await client.create()
+        await client.say("old")
+        await client.event("session.idle")
+        deleting = await client.start("session.delete", sessionId="s")
+        await asked.wait()
+        creating = await other.start("session.create", sessionId="s")
+        await wait_all_tasks_blocked()
+        assert creating not in other.answers
+        may.set()
+        assert (await client.answer(deleting))["result"] == {"success": True}
+        assert "result" in await other.answer(creating)
+        await other.say("new")
+        await other.event("session.idle")
+        await other.call("session.destroy", sessionId="s")
+    assert '"new"' in (tmp_path / "s" / "events.jsonl").read_text()
 
 
 async def test_a_server_keeps_the_files_of_sessions_whose_clients_do_not(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from exeunt.wire.messages.sessions import ListSessions, OneSession, SessionConfi
 from exeunt.wire.rpc import no_session
 from exeunt.wire.serving import leaving, opening
 from exeunt.wire.serving.client import Client
+from exeunt.wire.serving.served import Served
 
 
 async def create(connection: Connection, params: SessionConfig) -> Then:
@@ -60,20 +61,27 @@ async def delete(connection: Connection, params: OneSession) -> dict[str, Any]:
             return missing
         # It may have come, or left, meanwhile. From here on who asks for it waits until it is gone.
         served = await hub.settled(session_id)
-        files = None if served is None else served.files
-        with nullcontext() if served is None else hub.departure(served):
-            await hub.host.delete_session(session_id)
+        with hub.removal(session_id):
+            await _remove(connection, served, session_id)
     except SessionNotFound:
         return missing
+    if served is None or connection not in served.clients:
+        connection.tell("session.lifecycle", {"type": "session.deleted", "sessionId": session_id})
+    return {"success": True}
+
+
+async def _remove(connection: Connection, served: Served | None, session_id: str) -> None:
+    """Remove a session's log, and its files where they can be reached. Raises `SessionNotFound`."""
+    hub = connection.hub
+    files = None if served is None else served.files
+    with nullcontext() if served is None else hub.departure(served):
+        await hub.host.delete_session(session_id)
     if served is not None:
         served.lifecycle("session.deleted")
     if files is not None:
         await files.remove()
     elif served is None and hub.disk is not None:
         await remove_all(FolderStore(hub.disk, connection.owner, session_id))
-    if served is None or connection not in served.clients:
-        connection.tell("session.lifecycle", {"type": "session.deleted", "sessionId": session_id})
-    return {"success": True}
 
 
 async def list_all(connection: Connection, params: ListSessions) -> dict[str, Any]:

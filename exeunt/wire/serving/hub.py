@@ -71,6 +71,8 @@ class Hub:
         self.file_counts = FileCounts()
         self.closing: dict[str, SessionFiles] = {}
         """Files of sessions that have left memory, while they are still written."""
+        self.removing: dict[str, trio.Event] = {}
+        """Set when nothing is left of a session that is deleted, also no file."""
         self.histories = trio.CapacityLimiter(HISTORIES_AT_ONCE)
         """For who reads a whole log: it is long, and long in many answers at once is too much."""
         self.readings = Readings()
@@ -180,12 +182,26 @@ class Hub:
         return self.sessions.get(session_id)
 
     def _unsettled(self, session_id: str) -> trio.Event | None:
-        """Return what to wait for: a session that comes or leaves, or the last words of its files."""
+        """Return what to wait for: a session that comes or leaves, the last words of its files, or their end."""
         served = self.sessions.get(session_id)
         if served is not None:
             return served.ready
         files = self.closing.get(session_id)
-        return None if files is None else files.closed
+        return self.removing.get(session_id) if files is None else files.closed
+
+    @contextmanager
+    def removal(self, session_id: str) -> Generator[None]:
+        """Delete a session and its files in the body. Who asks for it meanwhile waits: the next one has other files.
+
+        To be entered at once when the session is `settled`.
+        """
+        over = self.removing[session_id] = trio.Event()
+        try:
+            yield
+        finally:
+            over.set()
+            if self.removing.get(session_id) is over:
+                del self.removing[session_id]
 
     def opened(self, served: Served) -> None:
         """It is known now: a session is there, or will not be."""

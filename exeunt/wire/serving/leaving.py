@@ -21,10 +21,11 @@ async def detach(hub: Hub, served: Served, peer: Peer) -> None:
         await end(hub, served, "detached")
         return
     files = served.files
-    with hub.departure(served):
-        await hub.host.delete_session(served.session_id)
-    if files is not None:
-        await files.remove()
+    with hub.removal(served.session_id):
+        with hub.departure(served):
+            await hub.host.delete_session(served.session_id)
+        if files is not None:
+            await files.remove()
 
 
 async def end(hub: Hub, served: Served, reason: str) -> None:
