@@ -1,5 +1,7 @@
 """Sessions in memory and stored: made, listed, known, forked, ended."""
 
+from typing import Any
+
 import pytest
 from trio.testing import MockClock
 
@@ -62,6 +64,28 @@ async def test_what_is_known_of_a_session(autojump_clock: MockClock) -> None:
         metrics = await client.call("session.usage.getMetrics", sessionId="s")
         (used,) = client.events("assistant.usage")
         assert metrics["modelMetrics"][used["data"]["model"]]["requests"]["count"] == 1
+
+
+async def test_the_folder_of_a_session_is_what_a_client_has_said_last(autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel([])) as wire:
+        client, other = await wire.connect(), await wire.connect()
+        await client.create(workingDirectory="/a")
+
+        async def folder() -> Any:
+            return (await client.call("session.metadata.snapshot", sessionId="s"))["workingDirectory"]
+
+        await client.call("session.options.update", sessionId="s", workingDirectory="/b", streaming=True)
+        assert await folder() == "/b"
+        with pytest.raises(WireFailure, match="absolute path"):
+            await client.call("session.options.update", sessionId="s", workingDirectory="c", streaming=False)
+        await other.call("session.resume", sessionId="s")
+        assert await folder() == "/b"
+        await other.call("session.resume", sessionId="s", workingDirectory="/c")
+        assert await folder() == "/c"
+        assert wire.server.hub.served("s").config.streaming is True
+        moved = [event["data"] for event in client.events("session.context_changed")]
+        assert moved == [{"cwd": "/b"}, {"cwd": "/c"}]
+        assert client.events("session.resume")[-1]["data"]["context"] == {"cwd": "/c"}
 
 
 async def test_sessions_are_listed_found_closed_and_deleted(autojump_clock: MockClock) -> None:

@@ -34,7 +34,7 @@ def open_files(hub: "Hub", served: "Served", peer: "Peer", began: float) -> None
         return
     provider = peer.session_files
     if provider is not None and served.config.workingDirectory is None:
-        served.working_directory = provider.initial_cwd
+        served.mapper.working_directory = provider.initial_cwd
     workspace = None
     if (served.config.infiniteSessions or {}).get("enabled") is not False:
         workspace = Workspace(

@@ -1,6 +1,7 @@
 """`workspace.yaml`: what is known of a session beside its events, for people and programs that look at its files."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 import attrs
@@ -63,7 +64,7 @@ def _scalar(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def context_of(report: dict[str, Any]) -> dict[str, str]:
+def context_of(report: Mapping[str, Any]) -> dict[str, str]:
     """Return what is kept of a client's report."""
     return {ours: report[theirs] for theirs, ours in CONTEXT.items() if isinstance(report.get(theirs), str)}
 

@@ -15,6 +15,7 @@ from exeunt.wire.connection import Connection
 from exeunt.wire.messages.ui import EnqueueCommand, QueuedCommandAnswer, QueuedCommandResult
 from exeunt.wire.methods import ui
 from exeunt.wire.rpc import FAILED, RpcError
+from exeunt.wire.serving import abilities
 from exeunt.wire.serving.asking import ANSWER_WAIT, asked
 from exeunt.wire.serving.pending import QUEUED_COMMAND
 from exeunt.wire.serving.served import Served
@@ -86,7 +87,7 @@ async def _run(connection: Connection, served: Served, command: str) -> bool:
     A client that has asked for `command.queued` runs it. Else it is that of a client by its name, or the server's own.
     """
     try:
-        if served.delegates_commands:
+        if abilities.delegates_commands(served):
             return await _delegated(served, command)
         name, _, given = command[1:].strip().partition(" ")
         done = await ui.run_command(connection, served, name, given.strip())

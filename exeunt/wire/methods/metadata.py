@@ -12,7 +12,6 @@ from exeunt.wire.connection import Connection
 from exeunt.wire.events.clock import iso
 from exeunt.wire.events.mapper import Usage
 from exeunt.wire.files.paths import is_absolute, same
-from exeunt.wire.files.workspace import context_of
 from exeunt.wire.messages.sessions import OneSession
 from exeunt.wire.messages.settings import ContextInfo, HeaviestMessages, RecordContext, SetWorkingDirectory
 from exeunt.wire.rpc import FAILED, RpcError
@@ -175,17 +174,17 @@ def _entries(messages: Sequence[Message], tools: Sequence[ToolDefinition]) -> li
 def set_working_directory(connection: Connection, params: SetWorkingDirectory) -> dict[str, Any]:
     """Note what clients call the session's folder, and tell them. Whether it exists, only their machine knows."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    path = params.workingDirectory
+    require_directory(params.workingDirectory)
+    served.move(params.workingDirectory)
+    return {"workingDirectory": params.workingDirectory}
+
+
+def require_directory(path: str) -> None:
+    """Refuse what is no folder on any client's machine. Raises `RpcError`."""
     if not is_absolute(path) or len(path) > LONGEST_PATH:
         raise RpcError(
             FAILED, f"a working directory is an absolute path of at most {LONGEST_PATH} characters"
         )
-    if path != served.working_directory:
-        served.config = attrs.evolve(served.config, workingDirectory=path)
-        served.working_directory = path
-        _keep(served, {})
-        served.notify("session.context_changed", {"cwd": path})
-    return {"workingDirectory": path}
 
 
 LONGEST_PATH = 4096
@@ -198,18 +197,9 @@ def record_context(connection: Connection, params: RecordContext) -> dict[str, A
     context = params.context
     if same(context.cwd, served.working_directory):
         report = {name: value for name, value in attrs.asdict(context).items() if value is not None}
-        _keep(served, report)
+        served.lies_in(report)
         served.notify("session.context_changed", {**report, "cwd": served.working_directory})
     return {}
-
-
-def _keep(served: Served, report: dict[str, Any]) -> None:
-    """Let the workspace say where the session is."""
-    files = served.files
-    if files is not None and files.workspace is not None:
-        files.workspace.cwd = served.working_directory
-        files.workspace.context = context_of(report)
-        files.touch()
 
 
 def usage(connection: Connection, params: OneSession) -> dict[str, Any]:

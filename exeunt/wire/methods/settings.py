@@ -10,6 +10,7 @@ from exeunt.actors.events import SessionModeChanged, SessionTitleChanged
 from exeunt.wire.connection import Connection
 from exeunt.wire.messages import settings as se
 from exeunt.wire.messages.sessions import OneSession
+from exeunt.wire.methods.metadata import require_directory
 from exeunt.wire.methods.models import must_be_there_for_tokens
 from exeunt.wire.rpc import FAILED, RpcError
 from exeunt.wire.serving import changing, opening
@@ -89,6 +90,9 @@ async def update_options(connection: Connection, params: se.UpdateOptions) -> di
             raise InvalidConfiguration("sessionLimits must be an object, or null")
         fields["sessionLimits"] = cast("dict[str, Any]", limits or {})
     changes = {name: value for name, value in fields.items() if value is not None}
+    moves_to = changes.pop("workingDirectory", None)
+    if moves_to is not None:
+        require_directory(moves_to)
     client = served.clients.get(connection)
     before = None if client is None else client.config
     must_be_there_for_tokens(client, [params.provider])
@@ -111,6 +115,8 @@ async def update_options(connection: Connection, params: se.UpdateOptions) -> di
         raise
     if served.instructions is not read_before:
         served.tell_problems()
+    if moves_to is not None:
+        served.move(moves_to)
     if "sessionLimits" in changes:
         changing.limit_credits(connection.hub, served)
     return {"success": True}

@@ -9,6 +9,7 @@ from exeunt.wire.messages import ui
 from exeunt.wire.messages.sessions import OneSession
 from exeunt.wire.methods import builtins
 from exeunt.wire.rpc import FAILED, RpcError
+from exeunt.wire.serving import abilities
 from exeunt.wire.serving.asking import ANSWER_WAIT, asked
 from exeunt.wire.serving.pending import COMMAND, ELICITATION, Pending
 from exeunt.wire.serving.served import Served
@@ -17,7 +18,7 @@ from exeunt.wire.serving.served import Served
 async def elicit(connection: Connection, params: ui.Elicitation) -> dict[str, Any]:
     """Show a form to a person, at any client that can, and return what was filled in."""
     served = connection.hub.find(connection.owner, params.sessionId)
-    if not served.elicits:
+    if not abilities.elicits(served):
         raise RpcError(FAILED, "no client of the session shows forms to a person")
     data: dict[str, Any] = {"message": params.message, "mode": params.mode or "form"}
     if params.requestedSchema is not None:
@@ -47,7 +48,7 @@ def list_commands(connection: Connection, params: OneSession) -> dict[str, Any]:
     listed = {
         command["name"]: {**command, "description": command.get("description", ""), "kind": "client"}
         | {"allowDuringAgentExecution": True}
-        for command in served.commands()
+        for command in abilities.commands(served)
     }
     return {"commands": [*listed.values(), *(own for own in builtins.LISTED if own["name"] not in listed)]}
 
@@ -68,7 +69,7 @@ async def invoke(connection: Connection, params: ui.InvokeCommand) -> dict[str, 
 async def run_command(connection: Connection, served: Served, name: str, given: str) -> dict[str, Any]:
     """Run a command of a client or of the server, and return what it says. Raises `RpcError` for its error."""
     own = builtins.COMMANDS.get(name)
-    if own is not None and all(command["name"] != name for command in served.commands()):
+    if own is not None and all(command["name"] != name for command in abilities.commands(served)):
         return await own(connection, served, given.strip())
     error = await _run(served, name, given)
     if error is not None:

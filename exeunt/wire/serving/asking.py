@@ -18,6 +18,7 @@ from exeunt.actors.turn.live import Waiter
 from exeunt.actors.user_input import UserInputRequest
 from exeunt.wire.messages.ui import QueuedCommandResult
 from exeunt.wire.rpc import FAILED, RpcError
+from exeunt.wire.serving import abilities
 from exeunt.wire.serving import turn_questions as turns
 from exeunt.wire.serving.client import Client
 from exeunt.wire.serving.pending import COMMAND, ELICITATION, QUEUED_COMMAND, Pending
@@ -225,9 +226,9 @@ class Asking:
         for question in list((self.questions or {}).values()):
             if question.client is client:
                 question.answer("client disconnected")
-            elif question.about == ELICITATION and not self._served.elicits:
+            elif question.about == ELICITATION and not abilities.elicits(self._served):
                 question.answer({"action": "cancel"})
-            elif question.about == QUEUED_COMMAND and not self._served.delegates_commands:
+            elif question.about == QUEUED_COMMAND and not abilities.delegates_commands(self._served):
                 question.answer(QueuedCommandResult(handled=False))
         for pending in list((self.calls or {}).values()):
             if pending.client is client:

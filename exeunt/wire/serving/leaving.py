@@ -4,6 +4,7 @@ from functools import partial
 
 from exeunt.actors.errors import ExeuntError
 from exeunt.wire.files import opening as filing
+from exeunt.wire.serving import abilities
 from exeunt.wire.serving.changing import reconfigure, reconfigure_now
 from exeunt.wire.serving.client import Peer
 from exeunt.wire.serving.hub import Hub, logger
@@ -61,7 +62,7 @@ def _leave(hub: Hub, served: Served, peer: Peer) -> bool:
     filing.left(served, peer)
     served.asking.client_left(client)
     served.want_own()
-    served.tell_what_left(client)
+    abilities.tell_what_left(served, client)
     return True
 
 

@@ -17,6 +17,7 @@ from exeunt.wire.files.rebuilding.rebuild import rebuild
 from exeunt.wire.instructions import Instructions
 from exeunt.wire.messages.sessions import SessionConfig
 from exeunt.wire.serving import configuration
+from exeunt.wire.serving.abilities import tell_what_came
 from exeunt.wire.serving.changing import know_prices, limit_credits, overruled_by, reconfigure
 from exeunt.wire.serving.client import Client, Peer
 from exeunt.wire.serving.hub import Hub
@@ -207,7 +208,9 @@ async def _attach(hub: Hub, served: Served, client: Client, instructions: Instru
     if client.config.sessionLimits is not None:
         # What a client says anew holds, also against what was decided meanwhile.
         limit_credits(hub, served)
-    served.tell_what_came(client)
+    if client.config.workingDirectory:
+        served.move(client.config.workingDirectory)
+    tell_what_came(served, client)
     served.tell_problems()
     tell_again(served, client)
     if client.config.requestAutoModeSwitch:

@@ -6,6 +6,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+import attrs
 import trio
 
 from exeunt.actors.events import (
@@ -18,10 +19,12 @@ from exeunt.wire.events.clock import iso
 from exeunt.wire.events.mapper import EventMapper, Usage, WireEvent
 from exeunt.wire.events.outside import OUTSIDE
 from exeunt.wire.files.session import SessionFiles
+from exeunt.wire.files.workspace import context_of
 from exeunt.wire.instructions import Instructions
 from exeunt.wire.messages.sessions import ProviderConfig, SessionConfig
 from exeunt.wire.rpc import encode, no_session, notification
 from exeunt.wire.serving import configuration
+from exeunt.wire.serving.abilities import elicits
 from exeunt.wire.serving.asking import Asking
 from exeunt.wire.serving.client import Client, Peer, called
 from exeunt.wire.serving.compacting import LEAST_MESSAGES, Compaction
@@ -131,9 +134,22 @@ class Served:
         """What the session's clients call its folder. Nothing here reads or writes it."""
         return self.mapper.working_directory
 
-    @working_directory.setter
-    def working_directory(self, path: str) -> None:
+    def move(self, path: str) -> None:
+        """Let the session's folder be another one; tell its clients, and its workspace."""
+        if path == self.working_directory:
+            return
+        self.config = attrs.evolve(self.config, workingDirectory=path)
         self.mapper.working_directory = path
+        self.lies_in({})
+        self.notify("session.context_changed", {"cwd": path})
+
+    def lies_in(self, report: Mapping[str, Any]) -> None:
+        """Let the workspace say where the session is, and what a client has reported of that folder."""
+        files = self.files
+        if files is not None and files.workspace is not None:
+            files.workspace.cwd = self.working_directory
+            files.workspace.context = context_of(report)
+            files.touch()
 
     @property
     def usage(self) -> Mapping[str, Usage]:
@@ -160,16 +176,6 @@ class Served:
         return next(
             (one for one in last_first if name in {called(own) for own in one.token_providers()}), None
         )
-
-    @property
-    def elicits(self) -> bool:
-        """Whether any client can show a form to a person."""
-        return any(client.config.requestElicitation for client in self.clients.values())
-
-    @property
-    def delegates_commands(self) -> bool:
-        """Whether any client has asked to be told of queued commands, and so runs them."""
-        return any(client.wants("command.queued") for client in self.clients.values())
 
     @property
     def model(self) -> str:
@@ -223,16 +229,6 @@ class Served:
             told.append(self.instructions.text)
         return "\n\n".join(text for text in told if text)
 
-    def commands(self) -> list[dict[str, str]]:
-        """Return the slash commands of its clients; of two with one name, that of the client that came last."""
-        found: dict[str, dict[str, str]] = {}
-        for client in self.clients.values():
-            for command in client.config.commands or ():
-                found[command.name] = {"name": command.name}
-                if command.description:
-                    found[command.name]["description"] = command.description
-        return list(found.values())
-
     def new_id(self) -> str:
         """Return an id that nothing else in the session has."""
         actor = self.hub.host.find(self.session_id)
@@ -260,7 +256,7 @@ class Served:
             "isRemote": False,
             "mode": self.mode,
             "capabilities": {
-                "ui": {"elicitation": self.elicits, "mcpApps": False, "canvases": False},
+                "ui": {"elicitation": elicits(self), "mcpApps": False, "canvases": False},
                 "extensions": False,
             },
             "modelState": {"modelId": self.model},
@@ -339,6 +335,14 @@ class Served:
         wire = self.mapper.made(kind, data, self.hub.wall())
         client.show(self._head + encode(wire) + b"}}", False)
 
+    def tell_others(self, client: Client, kind: str, data: dict[str, Any]) -> None:
+        """Send an event that the log does not have to all clients but one."""
+        wire = self.mapper.made(kind, data, self.hub.wall())
+        body = self._head + encode(wire) + b"}}"
+        for other in list(self.clients.values()):
+            if other is not client:
+                other.show(body, False)
+
     def lifecycle(self, kind: str) -> None:
         """Tell the clients what became of the session as a whole."""
         clients = self.clients
@@ -378,33 +382,3 @@ class Served:
         """Tell the clients which instructions the model does not have."""
         for problem in () if self.instructions is None else self.instructions.problems:
             self.notify("session.warning", {"warningType": "instructions", "message": problem})
-
-    # --- What clients can do -----------------------------------------------------------------------------------
-
-    def tell_what_came(self, client: Client) -> None:
-        """Tell the other clients what this one can do."""
-        if (
-            client.config.requestElicitation
-            and sum(bool(c.config.requestElicitation) for c in self._all) == 1
-        ):
-            self._tell_others(client, "capabilities.changed", {"ui": {"elicitation": True}})
-        if client.config.commands:
-            self._tell_others(client, "commands.changed", {"commands": self.commands()})
-
-    def tell_what_left(self, client: Client) -> None:
-        """Tell the other clients what nobody can do any more."""
-        if client.config.requestElicitation and not self.elicits:
-            self.notify("capabilities.changed", {"ui": {"elicitation": False}})
-        if client.config.commands:
-            self.notify("commands.changed", {"commands": self.commands()})
-
-    @property
-    def _all(self) -> list[Client]:
-        return list(self.clients.values())
-
-    def _tell_others(self, client: Client, kind: str, data: dict[str, Any]) -> None:
-        wire = self.mapper.made(kind, data, self.hub.wall())
-        body = self._head + encode(wire) + b"}}"
-        for other in self._all:
-            if other is not client:
-                other.show(body, False)
