@@ -124,7 +124,11 @@ async def test_a_disk_that_does_not_answer_is_told_and_holds_nobody_up(
 ) -> None:
     put(tmp_path, "AGENTS.md", "rules")
     answers = threading.Event()
-    monkeypatch.setattr(reading, "gather", lambda *_: answers.wait())
+
+    def never(*_: object) -> None:
+        answers.wait()
+
+    monkeypatch.setattr(reading, "gather", never)
     monkeypatch.setattr(reading, "SECONDS", 0.01)
     found = await Reader([tmp_path]).read([str(tmp_path)], "/")
     answers.set()

@@ -436,8 +436,12 @@ async def test_a_folder_that_becomes_a_link_on_the_way_leads_nowhere(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (root / "folder").symlink_to(root.parent)
+
     # As if the link had been put there after the path was looked at.
-    monkeypatch.setattr(Path, "resolve", lambda path, strict=False: path)
+    def as_it_is(path: Path, strict: bool = False) -> Path:
+        return path
+
+    monkeypatch.setattr(Path, "resolve", as_it_is)
     paths = [str(root / "folder" / "secret.txt"), str(root / "folder")]
     message, _ = await told_of(root, *({"type": "file", "path": path} for path in paths))
     assert message.media == ()
@@ -449,7 +453,11 @@ async def test_a_disk_that_does_not_answer_holds_no_message_up(
     root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     answers = threading.Event()
-    monkeypatch.setattr(attached_files, "_read_all", lambda *_: answers.wait())
+
+    def never(*_: object) -> None:
+        answers.wait()
+
+    monkeypatch.setattr(attached_files, "_read_all", never)
     reader = AttachedFiles(root, MediaLimits(), seconds=0.01)
     assert await reader.read([{"type": "file", "path": str(root / "notes.txt")}]) == {}
     answers.set()
