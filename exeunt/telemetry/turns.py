@@ -138,8 +138,10 @@ def attempt_failed(spans: SessionTrace, event: core.ModelCallFailure) -> None:
         names.ERROR_TYPE: event.error_type,
         names.ATTEMPT: event.attempt,
         names.SECONDS: event.duration,
-        names.ERROR_MESSAGE: content.clipped(event.message, LONGEST_ERROR),
     }
+    if spans.habits.capture_content:
+        # A provider may repeat what was said, of which it refuses some.
+        about[names.ERROR_MESSAGE] = content.clipped(event.message, LONGEST_ERROR)
     if event.status_code is not None:
         about[names.HTTP_STATUS] = event.status_code
     _note_chat(spans, names.ATTEMPT_FAILED, about)
@@ -165,7 +167,8 @@ def error(spans: SessionTrace, event: core.SessionError) -> None:
     if turn is not None:
         turn.error_type = event.error_type
         if turn.last_chat is not None:
-            failed(turn.last_chat, event.error_type, content.clipped(event.message, LONGEST_ERROR))
+            told = content.clipped(event.message, LONGEST_ERROR) if spans.habits.capture_content else None
+            failed(turn.last_chat, event.error_type, told)
 
 
 def step_ended(spans: SessionTrace, event: core.AssistantTurnEnd) -> None:

@@ -82,6 +82,15 @@ def test_content_is_captured_where_the_environment_says_so(value: str, captured:
     assert options.capture_content is captured
 
 
+def test_who_may_in_at_a_collector_stands_in_no_log() -> None:
+    options = trace_options({}, endpoint="https://ada:secret@collector:4318/otlp?key=secret")
+    assert options is not None
+    assert options.where == "https://collector:4318/otlp"
+    with pytest.raises(InvalidConfiguration) as refused:
+        trace_options({}, endpoint="ftp://ada:secret@collector")
+    assert "secret" not in str(refused.value)
+
+
 def test_an_option_wins_over_the_environment() -> None:
     environ = {
         "COPILOT_OTEL_ENABLED": "false",

@@ -3,17 +3,18 @@
 import json
 from typing import Any
 
+import pytest
 import trio
 from trio.testing import MockClock
 
-from exeunt import ToolInvocation, tool
+from exeunt import ToolInvocation, TurnFailed, tool
 from exeunt.actors.events import Origin, SystemMessage, ToolExecutionComplete, UserMessage
 from exeunt.actors.models import Message
 from exeunt.actors.outcomes import Outcome
 from exeunt.telemetry.content import conversation, instructions
-from exeunt.testing import ScriptedModel, call, checked_host, say
+from exeunt.testing import ScriptedModel, call, checked_host, fail, say
 from tests.actors.session_support import open_session, tool_of
-from tests.telemetry.traced import Traces, about
+from tests.telemetry.traced import Traces, about, happened
 
 SECRET = "the rest is silence"
 
@@ -91,6 +92,22 @@ async def test_the_error_of_a_tool_is_told_with_the_content(autojump_clock: Mock
         await (await open_session(host, model, stumble)).send_and_wait("go")
     (tool_call,) = traces.calls
     assert "over a ghost" in (tool_call.status.description or "")
+
+
+@pytest.mark.parametrize("captured", [False, True])
+async def test_what_a_provider_says_of_a_call_that_failed_is_told_with_the_content(
+    captured: bool, autojump_clock: MockClock
+) -> None:
+    traces = Traces()
+    async with checked_host(telemetry=traces.telemetry(capture_content=captured)) as host:
+        model = ScriptedModel([fail("content_filtered", "I refuse 'a ghost'", status=400)])
+        session = await open_session(host, model)
+        with pytest.raises(TurnFailed):
+            await session.send_and_wait("a ghost")
+    (chat,) = traces.chats
+    ((_, told),) = happened(chat)
+    assert ("exception.message" in told, "ghost" in (chat.status.description or "")) == (captured, captured)
+    assert told["error.type"] == about(chat)["error.type"] == "content_filtered"
 
 
 async def test_what_is_long_is_cut_and_the_oldest_messages_are_left_out(autojump_clock: MockClock) -> None:

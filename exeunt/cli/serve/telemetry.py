@@ -9,7 +9,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
-from urllib.parse import urlsplit
+from urllib.parse import urlsplit, urlunsplit
 
 import attrs
 
@@ -92,7 +92,7 @@ def trace_options(
     return TraceOptions(
         file=path if kind == "file" else None,
         url=None if endpoint is None else f"{endpoint.rstrip('/')}/v1/traces",
-        where=str(path) if kind == "file" else given or DEFAULT_ENDPOINT,
+        where=str(path) if kind == "file" else _told(given or DEFAULT_ENDPOINT),
         protocol=_protocol(environ),
         source_name=environ.get(SOURCE_NAME) or "exeunt",
         capture_content=capture_content or _captures(environ),
@@ -162,6 +162,12 @@ def _captures(environ: Mapping[str, str]) -> bool:
     return bool(_flag(environ, CAPTURE)) if known is None else known
 
 
+def _told(url: str) -> str:
+    """Return a URL as it may stand in a log: without what lets somebody in."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
 def _check_url(url: str) -> None:
     try:
         parts = urlsplit(url)
@@ -170,7 +176,7 @@ def _check_url(url: str) -> None:
         good = False
     if not good:
         raise InvalidConfiguration(
-            f"a collector is named by a URL such as {DEFAULT_ENDPOINT}, not {url!r:.200}"
+            f"a collector is named by a URL such as {DEFAULT_ENDPOINT}, not {url.rpartition('@')[2]!r:.200}"
         )
 
 
