@@ -1,11 +1,15 @@
 """Clients that come and go, in every state of a session."""
 
+from typing import Any
+
 import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from exeunt import Session
 from exeunt.supervisor.journal import MemoryJournal
 from exeunt.testing import ScriptedModel, after, call, hang
+from exeunt.wire.connection import LAST_WORDS
 from exeunt.wire.options import WireOptions
 from exeunt.wire.serving import changing
 from tests.wire.wire_client import CLEAR, Wire, WireClient, WireFailure, open_wire, tool
@@ -308,6 +312,28 @@ async def test_who_is_cut_off_while_it_attaches_changes_nothing_of_the_session(
         await wait_all_tasks_blocked()
         assert scope.cancelled_caught
         assert actor.options is before
+
+
+async def test_who_is_cut_off_while_its_coming_ends_a_turn_leaves_again(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    abort = Session.abort
+
+    async def slow(session: Session, **how: Any) -> Any:
+        await trio.sleep(5)
+        return await abort(session, **how)
+
+    monkeypatch.setattr(Session, "abort", slow)
+    async with open_wire(ScriptedModel([call("t")]), options=WAITS, settled=False) as wire:
+        client, coming = await wire.connect(), await wire.connect()
+        await started_call(client)
+        await client.leave()
+        await trio.sleep(LAST_WORDS)
+        await coming.start("session.resume", sessionId="s")
+        await wait_all_tasks_blocked()
+        await coming.leave()
+        await trio.sleep(10)
+        assert wire.server.hub.sessions == {}
 
 
 class SlowToForget(MemoryJournal):
