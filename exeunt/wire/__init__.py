@@ -3,7 +3,8 @@
 Reading order: `table` (every method at a glance), `messages` (their parameters) and `methods` (what they do, both by
 namespace); `framing`, `rpc`, `method` and `outbox` (from bytes to parameters, and back), `connection` (one client),
 `server` (all of them); `events` (from the events of a session to those of the protocol), `serving` (sessions and their
-clients), `instructions` (files with instructions that clients name). Needs the extra `wire`.
+clients), `instructions` (files with instructions that clients name), `files` (those of sessions), `below` (how any are
+opened). Needs the extra `wire`.
 
     async with open_host() as host, open_wire_server(host, port=7890, default=DefaultProvider(...)) as listening:
         ...
