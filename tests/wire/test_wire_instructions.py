@@ -55,6 +55,12 @@ async def test_what_stands_in_the_files_is_part_of_the_system_message_and_stays_
         await client.give(request, result="ok")
         await client.event("session.idle")
         assert client.events("session.warning") == []
+        found = await client.call("session.metadata.getContextAttribution", sessionId="s")
+        taken = found["contextAttribution"]["categories"]
+        instructions = len(f"Be kind.\n\n{told}") // 4
+        assert taken["customInstructions"] == instructions
+        whole = f"BASE\n\nBe kind.\n\n{told}\n\nBe brief."
+        assert taken["systemPrompt"] + instructions == len(whole) // 4
     system = [each.messages[0].content for each in model.requests]
     assert system == [f"BASE\n\nBe kind.\n\n{told}\n\nBe brief."] * 2
 

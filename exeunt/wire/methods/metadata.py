@@ -7,6 +7,7 @@ import attrs
 
 from exeunt.actors.models import Message, ToolDefinition
 from exeunt.actors.prices import to_nano
+from exeunt.actors.sizes import CHARACTERS_A_TOKEN
 from exeunt.actors.state.account import NO_ACCOUNT, Account, Spent
 from exeunt.wire.connection import Connection
 from exeunt.wire.events.clock import iso
@@ -133,6 +134,7 @@ def context_attribution(connection: Connection, params: OneSession) -> dict[str,
     messages = served.handle.history.messages()
     sizes, limit = estimate(messages, definitions), served.token_limit
     free = max(0, limit - sizes.total)
+    instructions = _instructions(served, messages)
     return {
         "contextAttribution": {
             "totalTokens": sizes.total,
@@ -143,8 +145,8 @@ def context_attribution(connection: Connection, params: OneSession) -> dict[str,
             "bufferTokens": 0,
             "compactionThreshold": limit,
             "categories": {
-                "systemPrompt": sizes.system,
-                "customInstructions": 0,
+                "systemPrompt": sizes.system - instructions,
+                "customInstructions": instructions,
                 "systemTools": sizes.tools,
                 "mcpTools": 0,
                 "messages": sizes.conversation,
@@ -155,6 +157,13 @@ def context_attribution(connection: Connection, params: OneSession) -> dict[str,
             "compactions": {"count": 0},
         }
     }
+
+
+def _instructions(served: Served, messages: Sequence[Message]) -> int:
+    """Estimate what the instructions take of the system messages; nothing where a client has replaced those."""
+    told = served.instructions_told()
+    there = any(told in message.content for message in messages if message.role in ("system", "developer"))
+    return len(told) // CHARACTERS_A_TOKEN if there else 0
 
 
 def _entries(messages: Sequence[Message], tools: Sequence[ToolDefinition]) -> list[dict[str, Any]]:
