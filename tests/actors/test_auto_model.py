@@ -7,6 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from exeunt import (
+    HostOptions,
     InvalidAnswer,
     InvalidConfiguration,
     ModelError,
@@ -25,9 +26,9 @@ from exeunt.actors.events import (
     SessionModelChange,
     TurnEnd,
 )
-from exeunt.testing import Reply, ScriptedModel, call, checked_host, crash_session, fail
+from exeunt.testing import Gate, Reply, ScriptedModel, call, checked_host, crash_session, fail
 from tests.actors.pending_support import pending
-from tests.actors.session_support import settled
+from tests.actors.session_support import plain_tool, settled
 from tests.actors.turn_support import ends, logged, open_session, read
 
 
@@ -223,6 +224,27 @@ async def test_an_abort_ends_the_request_and_the_step(autojump_clock: MockClock)
         await session.abort()
         assert await decided(session) == [("cancelled", "no")]
         assert await ends(session) == ["aborted"]
+
+
+async def test_an_abort_ends_the_step_also_while_its_turn_waits_for_a_slot_again(
+    autojump_clock: MockClock,
+) -> None:
+    gate = Gate()
+    async with checked_host(options=HostOptions(running_turns=1)) as host:
+        session, _, auto = await opened(host, [WEEKLY], [], on_auto_mode_switch_request=leave_pending)
+        await session.send("hi")
+        (request,) = await pending(session)
+        other = await open_session(host, ScriptedModel([call("hold"), "done"]), plain_tool("hold", gate))
+        await other.send("take the slot")
+        await gate.entered()
+        await session.answer(request.request_id, "yes")
+        assert session.statistics().phase == "waiting"
+        await session.abort()
+        assert [event.step for event in await logged(session, AssistantTurnEnd)] == [0]
+        assert await ends(session) == ["aborted"]
+        gate.open()
+        await settled(other)
+    assert auto.calls == 0
 
 
 async def test_nobody_in_time_is_a_no(autojump_clock: MockClock) -> None:
