@@ -271,6 +271,38 @@ async def test_a_limited_session_does_not_go_on_with_a_model_that_nobody_can_cou
     assert auto.calls == 0
 
 
+async def test_a_limit_that_was_taken_away_asks_nobody_for_a_model_that_the_options_do_not_allow(
+    autojump_clock: MockClock,
+) -> None:
+    prices = {"own": {"request": 1}}
+    async with checked_host() as host:
+        session, _, auto = await opened(
+            host, [WEEKLY, "later"], ["never"], retries=NO_RETRIES, prices=prices, limits={"credits": 9}
+        )
+        await session.limit_credits(None)
+        with pytest.raises(TurnFailed, match="the week is over"):
+            await session.send_and_wait("hi")
+        assert (await session.send_and_wait("again")).content == "later"
+        assert session.statistics().restarts == 0
+    assert auto.calls == 0
+
+
+async def test_a_limit_that_comes_while_somebody_is_asked_keeps_the_model(autojump_clock: MockClock) -> None:
+    prices = {"own": {"request": 1}}
+    async with checked_host() as host:
+        session, _, auto = await opened(
+            host, [WEEKLY], ["never"], prices=prices, on_auto_mode_switch_request=leave_pending
+        )
+        await session.send("hi")
+        (request,) = await pending(session)
+        await session.limit_credits(9)
+        await session.answer(request.request_id, "yes")
+        await settled(session)
+        assert await ends(session) == ["error"]
+        assert await logged(session, SessionModelChange) == []
+    assert auto.calls == 0
+
+
 async def test_calls_of_the_other_model_cost_what_that_one_costs(autojump_clock: MockClock) -> None:
     prices = {"own": {"request": 1}, "auto": {"request": 4}}
     async with checked_host() as host:
