@@ -28,6 +28,7 @@ from exeunt.actors.events import (
 )
 from exeunt.testing import Gate, Reply, ScriptedModel, call, checked_host, crash_session, fail
 from tests.actors.pending_support import pending
+from tests.actors.refusing_support import RefusingJournal
 from tests.actors.session_support import plain_tool, settled
 from tests.actors.turn_support import ends, logged, open_session, read
 
@@ -245,6 +246,28 @@ async def test_an_abort_ends_the_step_also_while_its_turn_waits_for_a_slot_again
         gate.open()
         await settled(other)
     assert auto.calls == 0
+
+
+async def test_a_switch_that_the_journal_refuses_has_not_happened(autojump_clock: MockClock) -> None:
+    async with checked_host(journal=RefusingJournal("session.model_change")) as host:
+        session, own, auto = await opened(host, [WEEKLY], ["hello"])
+        assert (await session.send_and_wait("hi")).content == "hello"
+        assert session.statistics().restarts == 1
+        assert (own.calls, auto.calls) == (1, 1)
+        assert await decided(session) == [("answered", "yes")]
+        assert len(await logged(session, SessionModelChange)) == 1
+
+
+async def test_options_that_the_journal_refuses_are_taken_when_the_session_is_back(
+    autojump_clock: MockClock,
+) -> None:
+    async with checked_host(journal=RefusingJournal("system.message")) as host:
+        model = ScriptedModel(["hello"])
+        session = await open_session(host, ScriptedModel([]))
+        await host.resume_session(session.session_id, model=model, system_message="Be brief.")
+        assert (await session.send_and_wait("hi")).content == "hello"
+        assert session.statistics().restarts == 1
+    assert model.requests[0].contents == ("Be brief.", "hi")
 
 
 async def test_nobody_in_time_is_a_no(autojump_clock: MockClock) -> None:
