@@ -16,6 +16,7 @@ from exeunt.actors.events import (
     UsageCheckpoint,
 )
 from exeunt.actors.models import ModelRequest, ModelResponse, Usage
+from exeunt.actors.options import SessionOptions
 from exeunt.actors.outcomes import TurnEndReason
 from exeunt.actors.prices import NANO, shown, to_nano
 from exeunt.actors.sizes import CHARACTERS_A_TOKEN, guessed_tokens
@@ -28,9 +29,10 @@ from exeunt.actors.turn_requests import LimitDecision
 QUOTA_CODE = "session_quota_exceeded"
 
 
-def charge(actor: SessionActor, request: ModelRequest, answer: ModelResponse) -> None:
-    """Log what a call has cost, if its model has a price."""
-    options = actor.options
+def charge(
+    actor: SessionActor, options: SessionOptions, request: ModelRequest, answer: ModelResponse
+) -> None:
+    """Log what a call has cost, if its model has a price. *options* are those with which it was made."""
     price = options.price
     if price is None:
         return

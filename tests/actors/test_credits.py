@@ -12,6 +12,8 @@ from exeunt import (
     InvalidAnswer,
     InvalidConfiguration,
     LimitDecision,
+    ModelRequest,
+    ModelResponse,
     PriceUnknown,
     RequestNotPending,
     Session,
@@ -20,6 +22,7 @@ from exeunt import (
     leave_pending,
 )
 from exeunt.actors.events import (
+    AssistantUsage,
     SessionError,
     SessionLimitsChanged,
     SessionLimitsExhaustedCompleted,
@@ -430,3 +433,36 @@ async def test_other_options_bring_their_limit_along(autojump_clock: MockClock) 
                 session.session_id, model=ScriptedModel([]), prices=TEN_A_CALL, limits=limits
             )
             assert again.statistics().credit_limit == limit
+
+
+class HeldModel(ScriptedModel):
+    """A model with a name that answers when the test lets it."""
+
+    def __init__(self, name: str, replies: list[Any]) -> None:
+        super().__init__(replies)
+        self.model = name
+        self.go = trio.Event()
+
+    async def complete(self, request: ModelRequest, /) -> ModelResponse:
+        await self.go.wait()
+        return await super().complete(request)
+
+
+async def test_a_call_costs_what_its_own_model_does_also_when_another_was_chosen_meanwhile(
+    autojump_clock: MockClock,
+) -> None:
+    first, second = HeldModel("first", ["one"]), HeldModel("second", ["two"])
+    second.go.set()
+    prices = {"first": {"request": 3}, "second": {"request": 5}}
+    async with checked_host() as host:
+        session = await open_session(host, first, prices=prices)
+        seen = watch(session, AssistantUsage)
+        await session.send("hi")
+        await wait_all_tasks_blocked()
+        await host.resume_session(session.session_id, model=second, prices=prices)
+        first.go.set()
+        await settled(session)
+        assert (await session.send_and_wait("again")).content == "two"
+        paid = [(event.model, event.nano_aiu) for event in await logged(session, UsageCheckpoint)]
+        assert paid == [("first", 3 * 10**9), ("second", 5 * 10**9)]
+        assert [event.model for event in seen] == ["first", "second"]
