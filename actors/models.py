@@ -127,6 +127,11 @@ class ReasoningBlocks(msgspec.Struct, frozen=True, gc=False):
     """The JSON text of an array, as the model's server wrote it."""
 
 
+MOST_TOKENS = 10**12
+"""Of one call: a million times what a request may have, and few enough that sums of them stay whole numbers of 64 bits.
+What a provider says beyond it is an error of its own."""
+
+
 class Usage(msgspec.Struct, frozen=True, gc=False):
     """Tokens of one model call. Zero where the model did not say."""
 

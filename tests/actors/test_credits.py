@@ -30,6 +30,8 @@ from exeunt.actors.events import (
     SessionWarning,
     UsageCheckpoint,
 )
+from exeunt.actors.events.codec import encode_slices
+from exeunt.actors.prices import MOST_NANO
 from exeunt.testing import ScriptedModel, call, checked_host, crash_session, fail, say
 from tests.actors.pending_support import pending
 from tests.actors.session_support import settled
@@ -96,7 +98,7 @@ async def test_the_model_is_told_what_is_left_and_the_conversation_is_not(autoju
 
 
 async def test_the_call_that_goes_past_the_limit_is_the_last(autojump_clock: MockClock) -> None:
-    model = ScriptedModel([[say("Reading.", usage=Usage(0, 16)), call("read")], "goes on"])
+    model = ScriptedModel([[say("Reading.", usage=Usage(10, 6)), call("read")], "goes on"])
     async with checked_host() as host:
         session = await open_session(host, model, read, prices=A_CREDIT_A_TOKEN, limits={"credits": 15})
         with pytest.raises(CreditsExhausted, match="spent 16 of its 15 credits") as caught:
@@ -371,6 +373,35 @@ async def test_what_a_provider_does_not_count_is_guessed(autojump_clock: MockClo
         assert paid.output_tokens == 100
         assert 1_000 <= paid.input_tokens < 1_100  # the prompt, and what is told of the limit
         assert session.statistics().credits_spent == paid.input_tokens + 100
+
+
+@pytest.mark.parametrize(
+    ("counted", "costs"),
+    [(Usage(0, 7), (1_001, 7)), (Usage(30, 0), (30, 100)), (Usage(-5, -5), (1_001, 100))],
+)
+async def test_a_provider_that_counts_one_half_of_a_call_has_the_other_guessed(
+    autojump_clock: MockClock, counted: Usage, costs: tuple[int, int]
+) -> None:
+    model = ScriptedModel([say("x" * 400, usage=counted)])
+    async with checked_host() as host:
+        session = await open_session(host, model, prices=A_CREDIT_A_TOKEN)
+        await session.send_and_wait("y" * 4_004)
+        (paid,) = await logged(session, UsageCheckpoint)
+        assert (paid.input_tokens, paid.output_tokens) == costs
+        assert paid.estimated
+
+
+async def test_what_no_call_can_have_leaves_a_sum_that_a_log_can_hold(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([say("a", usage=Usage(10**400, 10**30))] * 3)
+    async with checked_host() as host:
+        session = await open_session(host, model, prices=A_CREDIT_A_TOKEN)
+        for _ in range(3):
+            await session.send_and_wait("hi")
+        paid = await logged(session, UsageCheckpoint)
+        assert [event.total_nano_aiu for event in paid] == [MOST_NANO] * 3
+        assert [event.nano_aiu for event in paid] == [MOST_NANO, 0, 0]
+        assert session.statistics().restarts == 0
+        assert all(encode_slices(paid))
 
 
 async def test_failed_attempts_cost_nothing_and_the_answer_costs_once(autojump_clock: MockClock) -> None:
