@@ -17,6 +17,7 @@ from exeunt import (
     PriceUnknown,
     RequestNotPending,
     Session,
+    SessionClosed,
     TurnAborted,
     Usage,
     leave_pending,
@@ -283,6 +284,18 @@ async def test_a_limit_that_is_raised_answers_the_question(autojump_clock: MockC
         assert model.calls == 2
         assert await decided(session) == [("answered", "set")]
         assert session.statistics().credit_limit == 100.0
+
+
+@pytest.mark.parametrize("limit", [20, None])
+async def test_a_session_that_has_ended_takes_no_limit_any_more(
+    autojump_clock: MockClock, limit: float | None
+) -> None:
+    async with checked_host() as host:
+        session = await open_session(host, ScriptedModel([]), prices=TEN_A_CALL, limits={"credits": 10})
+        await session.disconnect()
+        with pytest.raises(SessionClosed):
+            await session.limit_credits(limit)
+        assert [event.type for event in await session.get_events()][-1] == "session.shutdown"
 
 
 async def test_a_question_ends_when_its_time_is_over(autojump_clock: MockClock) -> None:
