@@ -43,6 +43,9 @@ class Result(Said, frozen=True):
     success: bool = True
 
 
+TAG = "anthropic api.anthropic.com claude-sonnet-4-5"
+
+
 def encoder(model: str = "claude-sonnet-4-5", **settings: Any) -> RequestEncoder:
     defaults: dict[str, Any] = {
         "max_tokens": None,
@@ -50,6 +53,7 @@ def encoder(model: str = "claude-sonnet-4-5", **settings: Any) -> RequestEncoder
         "prompt_cache": False,
         "citations": False,
         "media": IMAGES_AND_PDFS,
+        "tag": TAG,
     }
     return RequestEncoder(model, settings.pop("options", {}), **(defaults | settings))
 
@@ -221,9 +225,7 @@ THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "s1"}
 SECRET = {"type": "redacted_thinking", "data": "xyz"}
 
 
-def thoughtful(
-    blocks: list[dict[str, Any]], *, tag: str = "anthropic:claude-sonnet-4-5", text: str = ""
-) -> Answered:
+def thoughtful(blocks: list[dict[str, Any]], *, tag: str = TAG, text: str = "") -> Answered:
     kept = ReasoningBlocks(tag, json.dumps(blocks))
     return Answered("assistant", text, called("c").tool_calls, reasoning_blocks=kept)
 
@@ -260,14 +262,22 @@ def test_thoughts_behind_a_call_stay_there() -> None:
     assert [each["type"] for each in content] == ["text", "tool_use", "thinking"]
 
 
-def test_thoughts_of_another_model_are_not_given_back() -> None:
-    content = answer_of(thoughtful([THOUGHT], tag="anthropic:claude-opus-4-1", text="t"))
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "anthropic api.anthropic.com claude-opus-4-1",
+        "anthropic example.com claude-sonnet-4-5",
+        "responses api.anthropic.com claude-sonnet-4-5",
+    ],
+)
+def test_thoughts_of_another_model_or_server_are_not_given_back(tag: str) -> None:
+    content = answer_of(thoughtful([THOUGHT], tag=tag, text="t"))
     assert [each["type"] for each in content] == ["text", "tool_use"]
 
 
 @pytest.mark.parametrize("blocks", ["", "{}", "[1]", "[{}]", "nonsense"])
 def test_kept_thoughts_that_cannot_be_read_are_none(blocks: str) -> None:
-    kept = ReasoningBlocks("anthropic:claude-sonnet-4-5", blocks)
+    kept = ReasoningBlocks(TAG, blocks)
     content = answer_of(Answered("assistant", "t", called("c").tool_calls, reasoning_blocks=kept))
     assert sorted(each["type"] for each in content) == ["text", "tool_use"]
 

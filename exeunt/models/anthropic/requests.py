@@ -24,7 +24,7 @@ from exeunt.models.anthropic.blocks import (
 )
 from exeunt.models.anthropic.effort import fields_of_effort, most_tokens_of
 from exeunt.models.anthropic.media import search_result, shown_blocks, sources_of
-from exeunt.models.anthropic.thoughts import blocks_with_thoughts, provider_tag
+from exeunt.models.anthropic.thoughts import blocks_with_thoughts
 from exeunt.models.door.calls import EMPTY_TEXT, legal_arguments, legal_id, legal_name
 from exeunt.models.media import fitted
 
@@ -52,8 +52,12 @@ class RequestEncoder:
         prompt_cache: bool,
         citations: bool,
         media: MediaSupport,
+        tag: str,
     ) -> None:
-        """*options* are further fields of the body, and win. Raises `InvalidConfiguration`."""
+        """*options* are further fields of the body, and win. *tag* marks the thoughts that may be given back.
+
+        Raises `InvalidConfiguration`.
+        """
         if not isinstance(model, str) or not model.strip():
             raise InvalidConfiguration(f"model must be a name, not {model!r}")
         for name in options:
@@ -78,7 +82,7 @@ class RequestEncoder:
         self._cached = prompt_cache
         self._cited = citations
         self._media = media
-        self._tag = provider_tag(model)
+        self._tag = tag
 
     def encode(self, request: ModelRequest, *, stream: bool) -> bytes:
         """Return the body for *request*. Never raises for what a model or a user wrote."""
