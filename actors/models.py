@@ -76,6 +76,11 @@ def reasoning_blocks_of(message: Message) -> "ReasoningBlocks | None":
     return blocks
 
 
+def is_transient(message: Message) -> bool:
+    """Whether a message stands in this request only, and in none that follows: no provider is to keep it."""
+    return getattr(message, "transient", False) is True
+
+
 class ToolDefinition(msgspec.Struct, frozen=True):
     """A tool as the model sees it."""
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from exeunt.actors.citations import CitableSource
 from exeunt.actors.errors import InvalidConfiguration
+from exeunt.actors.limit_status import with_status
 from exeunt.actors.media import Media
 from exeunt.actors.models import (
     MediaSupport,
@@ -19,6 +20,7 @@ from exeunt.actors.models import (
     ToolCall,
     ToolDefinition,
 )
+from exeunt.actors.state.account import Account
 from exeunt.models.anthropic import AnthropicModel
 from exeunt.models.anthropic.requests import RequestEncoder
 from exeunt.models.media import IMAGES_AND_PDFS
@@ -201,6 +203,15 @@ def marks(body: dict[str, Any]) -> list[str]:
         for each in blocks
         if each.get("cache_control") == EPHEMERAL
     ]
+
+
+def test_what_stands_in_one_request_only_is_not_marked_for_the_cache() -> None:
+    conversation = (Said("user", "a"), called("c1"), Said("tool", "r", tool_call_id="c1"))
+    account = Account(limit=10**9)
+    assert marks(sent(*with_status(conversation, account), prompt_cache=True)) == ["a", "r"]
+    assert marks(sent(*with_status(conversation[:1], account), prompt_cache=True)) == ["a"]
+    # With nothing else to keep there is nothing to mark.
+    assert marks(sent(*with_status((), account), prompt_cache=True)) == []
 
 
 def test_the_cache_is_marked_behind_the_preamble_and_this_and_the_last_request() -> None:

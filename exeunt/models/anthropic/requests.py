@@ -11,7 +11,7 @@ import msgspec
 
 from exeunt.actors.citations import CitableSource
 from exeunt.actors.errors import InvalidConfiguration
-from exeunt.actors.models import MediaSupport, Message, ModelRequest, ToolDefinition
+from exeunt.actors.models import MediaSupport, Message, ModelRequest, ToolDefinition, is_transient
 from exeunt.actors.text import encodable
 from exeunt.models.anthropic.blocks import (
     EPHEMERAL,
@@ -93,7 +93,7 @@ class RequestEncoder:
         if self._head_without_thinking is not None and _runs_without_thoughts(said):
             head = self._head_without_thinking
         if self._cached:
-            _mark(system, said)
+            _mark(system, said, sum(map(is_transient, request.messages[-1:])))
         parts = [head]
         if request.tools:
             parts += (b',"tools":', _tools(request.tools, cached=self._cached and not system))
@@ -173,14 +173,16 @@ def _runs_without_thoughts(said: Sequence[Said]) -> bool:
     return first is not None and isinstance(first.content[0], Text | ToolUse)
 
 
-def _mark(system: list[Text], said: list[Said]) -> None:
-    """Say up to where a later request will be the same."""
+def _mark(system: list[Text], said: list[Said], transient: int) -> None:
+    """Say up to where a later request will be the same: not with the last *transient* blocks of this one."""
     if system:
         system[-1].cache_control = EPHEMERAL
     left = _BREAKPOINTS
     for message in reversed(said):
-        block = message.content[-1]
-        if message.role == "user" and not isinstance(block, ToolUse | msgspec.Raw):
+        blocks = message.content
+        block = blocks[-1 - transient] if len(blocks) > transient else None
+        transient = 0
+        if message.role == "user" and block is not None and not isinstance(block, ToolUse | msgspec.Raw):
             block.cache_control = EPHEMERAL
             left -= 1
             if not left:
