@@ -396,6 +396,7 @@ def test_options_win() -> None:
         {"base_url": "http://[x"},
         {"headers": {"a b": "c"}},
         {"max_response_bytes": 0},
+        {"media": {"images": False}},
     ],
 )
 def test_what_cannot_be_sent_is_refused_at_once(settings: dict[str, Any]) -> None:

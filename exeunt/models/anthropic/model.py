@@ -16,7 +16,6 @@ from exeunt.models.door.headers import WireHeaders, bearer, checked_key, wire_he
 from exeunt.models.door.model import MAX_RESPONSE_BYTES, Connecting, HttpModel
 from exeunt.models.http import HttpClient, PoolLimits, Timeouts
 from exeunt.models.http.urls import parse_endpoint
-from exeunt.models.media import IMAGES_AND_PDFS
 
 DEFAULT_BASE_URL = "https://api.anthropic.com"
 
@@ -81,7 +80,7 @@ class AnthropicModel(HttpModel):
             effort=effort,
             prompt_cache=prompt_cache,
             citations=citations,
-            media=media or IMAGES_AND_PDFS,
+            media=media,
             tag=self._tag,
         )
         self._cites = citations
