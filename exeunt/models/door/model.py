@@ -12,7 +12,7 @@ import trio
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.models import ModelDelta, ModelError, ModelRequest, ModelResponse
 from exeunt.models.door.answers import STILL_AT_WORK, AnswerReader
-from exeunt.models.door.failures import MAX_ERROR_BYTES, failure
+from exeunt.models.door.failures import MAX_ERROR_BYTES, censor, failure
 from exeunt.models.door.headers import WireHeaders, with_headers
 from exeunt.models.door.reasoning import without_reasoning
 from exeunt.models.http import HttpClient, PoolLimits, PoolStatistics, Response, Timeouts
@@ -194,7 +194,7 @@ class HttpModel(ABC):
             yield
         except ModelError as error:
             self._failures += 1
-            self._censor(error)
+            censor(error, self._secrets)
             raise
         except BaseException:
             self._cancelled += 1
@@ -240,12 +240,6 @@ class HttpModel(ABC):
         except ModelError:
             # The answer is complete. A server that never ends its stream, or breaks it off here, changes nothing.
             return b""
-
-    def _censor(self, error: ModelError) -> None:
-        # Some servers quote the key that they refuse.
-        for secret in self._secrets:
-            if error.args and secret in str(error.args[0]):
-                error.args = (str(error.args[0]).replace(secret, "***"), *error.args[1:])
 
 
 async def _error_body(response: Response) -> bytes:
