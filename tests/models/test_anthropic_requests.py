@@ -14,60 +14,19 @@ from exeunt.actors.media import Media
 from exeunt.actors.models import (
     MediaSupport,
     Message,
-    ModelRequest,
     ReasoningBlocks,
     Role,
     ToolCall,
-    ToolDefinition,
 )
 from exeunt.actors.state.account import Account
 from exeunt.models.anthropic import AnthropicModel
-from exeunt.models.anthropic.requests import RequestEncoder
-from exeunt.models.media import IMAGES_AND_PDFS
-from tests.models.anthropic_support import refusals
+from tests.models.anthropic_support import TAG, Answered, Result, sent
 from tests.models.openai_support import Said, tool
 
 EPHEMERAL = {"type": "ephemeral"}
 PDF = Media("application/pdf", b"%PDF-1.4 some pages", "report.pdf")
 PNG = Media("image/png", b"\x89PNG\r\n\x1a\n" + bytes(40), "dot.png")
 CSV = Media("text/csv", b"a,b\n1,2\n", "table.csv")
-
-
-class Answered(Said, frozen=True):
-    """An answer that came with thoughts."""
-
-    reasoning_blocks: ReasoningBlocks | None = None
-
-
-class Result(Said, frozen=True):
-    """A result that says how its call ended."""
-
-    success: bool = True
-
-
-TAG = "anthropic api.anthropic.com claude-sonnet-4-5"
-
-
-def encoder(model: str = "claude-sonnet-4-5", **settings: Any) -> RequestEncoder:
-    defaults: dict[str, Any] = {
-        "max_tokens": None,
-        "effort": None,
-        "prompt_cache": False,
-        "citations": False,
-        "media": IMAGES_AND_PDFS,
-        "tag": TAG,
-    }
-    return RequestEncoder(model, settings.pop("options", {}), **(defaults | settings))
-
-
-def sent(
-    *messages: Message, tools: tuple[ToolDefinition, ...] = (), stream: bool = False, **settings: Any
-) -> dict[str, Any]:
-    """What is sent of a conversation, after a strict look at it."""
-    body = encoder(**settings).encode(ModelRequest(messages, tools), stream=stream)
-    assert refusals(body) == []
-    value: dict[str, Any] = json.loads(body)
-    return value
 
 
 def called(*ids: str) -> Said:
