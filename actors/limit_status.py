@@ -25,6 +25,7 @@ class Status(msgspec.Struct, frozen=True, gc=False):
     tool_calls: ClassVar[tuple[()]] = ()
     tool_call_id: ClassVar[None] = None
     media: ClassVar[tuple[()]] = ()
+    transient: ClassVar[bool] = True
     content: str
 
 

@@ -5,7 +5,6 @@ What a model can be shown, and how, is its door's business; here is what is kept
 
 import base64
 import binascii
-import math
 import re
 from collections.abc import Iterable
 from typing import Any, Literal, cast
@@ -126,12 +125,17 @@ def _is_text(essence: str) -> bool:
     return essence.startswith("text/") or essence in _TEXTS or essence.endswith(("+json", "+xml", "+yaml"))
 
 
+_UNITS = ("bytes", "KiB", "MiB", "GiB")
+
+
 def readable_size(size: int) -> str:
     """Return a number of bytes as people write it."""
     if size < 1024:
         return f"{size} bytes"
-    exponent = min(int(math.log(size, 1024)), 3)
-    return f"{size / 1024**exponent:.3g} {('KiB', 'MiB', 'GiB')[exponent - 1]}"
+    exponent = min(max(size.bit_length() - 1, 0) // 10, 3)
+    amount = size / 1024**exponent
+    # Three figures, and never as a power of ten: what a unit can hold are four.
+    return f"{amount:.3g} {_UNITS[exponent]}" if amount < 999.5 else f"{amount:.0f} {_UNITS[exponent]}"
 
 
 # --- How much ------------------------------------------------------------------------------------------------

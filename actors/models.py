@@ -76,6 +76,11 @@ def reasoning_blocks_of(message: Message) -> "ReasoningBlocks | None":
     return blocks
 
 
+def is_transient(message: Message) -> bool:
+    """Whether a message stands in this request only, and in none that follows: no provider is to keep it."""
+    return getattr(message, "transient", False) is True
+
+
 class ToolDefinition(msgspec.Struct, frozen=True):
     """A tool as the model sees it."""
 
@@ -125,6 +130,11 @@ class ReasoningBlocks(msgspec.Struct, frozen=True, gc=False):
     """Which door made them and for which model: only the same one sends them again."""
     blocks: str
     """The JSON text of an array, as the model's server wrote it."""
+
+
+MOST_TOKENS = 10**12
+"""Of one call: a million times what a request may have, and few enough that sums of them stay whole numbers of 64 bits.
+What a provider says beyond it is an error of its own."""
 
 
 class Usage(msgspec.Struct, frozen=True, gc=False):

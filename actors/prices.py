@@ -12,13 +12,16 @@ from typing import Any
 import attrs
 
 from exeunt.actors.errors import InvalidConfiguration
-from exeunt.actors.models import Usage
+from exeunt.actors.models import MOST_TOKENS, Usage
 
 NANO = 1_000_000_000
 """Parts of a credit in which is counted; the Copilot SDK calls one a nano AI unit."""
 
 MOST_CREDITS = 1e9
 """A sum that no session comes to, and whose parts a float still tells apart."""
+
+MOST_NANO = int(MOST_CREDITS) * NANO
+"""The same in billionths, of which the sum stays a whole number of 64 bits."""
 
 ANY_MODEL = "*"
 """Under this name stands the price of models that have none of their own."""
@@ -54,15 +57,24 @@ class Price:
         return bool(self.input or self.output or self.cached_input or self.cache_write)
 
     def cost(self, usage: Usage) -> int:
-        """Return what a call with this usage costs, in billionths of a credit."""
-        # A provider may say anything; a call never gives credits back.
-        read, written = max(0, usage.cache_read_tokens), max(0, usage.cache_write_tokens)
+        """Return what a call with this usage costs, in billionths of a credit: from 0 to `MOST_CREDITS`."""
+        usage = plausible(usage)
+        read, written = usage.cache_read_tokens, usage.cache_write_tokens
         plain = max(0, usage.input_tokens - read - written)
         cached = self.input if self.cached_input is None else self.cached_input
         writing = self.input if self.cache_write is None else self.cache_write
         tokens = plain * self.input + read * cached + written * writing
-        tokens += max(0, usage.output_tokens) * self.output
-        return round(tokens * _NANO_A_TOKEN + self.request * NANO)
+        tokens += usage.output_tokens * self.output
+        return min(round(tokens * _NANO_A_TOKEN + self.request * NANO), MOST_NANO)
+
+
+def plausible(usage: Usage) -> Usage:
+    """Return what can be counted of *usage*: a client may say anything, and a call never gives credits back."""
+    return Usage(*(_count(getattr(usage, name)) for name in Usage.__struct_fields__))
+
+
+def _count(tokens: Any) -> int:
+    return min(max(tokens, 0), MOST_TOKENS) if isinstance(tokens, int) else 0
 
 
 Prices = Mapping[str, Price]

@@ -25,7 +25,7 @@ JOURNAL = "with journal"
 FILES = "with files"
 THEIRS = "reference"
 
-ROUNDS = {1: 200, 50: 20, 200: 5, 1000: 2}
+ROUNDS = {1: 200, 50: 20, 200: 5, 1000: 1}
 """Turns of each kind of one session, by how many sessions there are: enough that a part takes a second or more."""
 
 

@@ -62,7 +62,9 @@ class ModelCall(Activity):
         messages: Sequence[Message] = actor.state.context.request()
         if actor.state.account is not NO_ACCOUNT:
             messages = with_status(messages, actor.state.account)
-        self.request = ModelRequest(messages, actor.options.tools.definitions, actor.id, turn.turn_id)
+        self.options = options = actor.options
+        """Of the whole call: others that come meanwhile hold from the next one on."""
+        self.request = ModelRequest(messages, options.tools.definitions, actor.id, turn.turn_id)
 
     def run(self) -> Coroutine[Any, Any, ModelResponse | ModelError]:
         """Call the model until it answers, fails for good, or the policy is spent."""
@@ -82,7 +84,7 @@ class ModelCall(Activity):
             after_a_clear = self.turn.delivery == "seed" and self.turn.steps == 1
             await self.until_safe(self.seq if after_a_clear else 0)
         actor = self.actor
-        options = actor.options
+        options = self.options
         while True:  # noqa: ASYNC913 - between two attempts it waits
             self.attempt += 1
             self.began = actor.host.clock.now()
@@ -111,7 +113,7 @@ class ModelCall(Activity):
 
     async def _goes_on_after(self, error: ModelError) -> bool:
         """Wait for the time of another attempt, if there is to be one."""
-        policy = self.actor.options.retries
+        policy = self.options.retries
         last = self._last or policy.attempts + 1
         if not error.retry or self.attempt >= last or self._is_lasting(error):
             if self._asked_hook:
@@ -125,7 +127,7 @@ class ModelCall(Activity):
         return True
 
     def _is_lasting(self, error: ModelError) -> bool:
-        return rate_limits.is_lasting(self.actor.options, self.actor.state, error)
+        return rate_limits.is_lasting(self.options, self.actor.state, error)
 
     def lost(self, result: Any) -> ModelResponse | ModelError:
         """An attempt that ran out of time, or was cancelled."""
@@ -139,8 +141,8 @@ class ModelCall(Activity):
         seconds = actor.host.clock.now() - self.began
         actor.record(
             ModelCallFailure,
-            actor.options.model_name,
-            actor.options.provider_name,
+            self.options.model_name,
+            self.options.provider_name,
             str(error.kind),
             encodable(str(error)),
             error.status,
@@ -150,11 +152,11 @@ class ModelCall(Activity):
 
     async def _streamed(self) -> ModelResponse:
         actor = self.actor
-        waits = actor.options.waits
+        waits = self.options.waits
         self.message_id = actor.new_id()
         self.limit(waits.model_first)
         ends = actor.host.clock.now() + waits.model_stream
-        stream: Any = actor.options.model.stream(self.request)
+        stream: Any = self.options.model.stream(self.request)
         async with aclosing(stream):
             piece: ModelDelta | ModelResponse
             async for piece in stream:
@@ -181,7 +183,7 @@ class ModelCall(Activity):
         await trio.sleep(delay)
 
     async def _ask_hook(self, error: ModelError) -> int:
-        hook = self.actor.options.hooks.on_error_occurred
+        hook = self.options.hooks.on_error_occurred
         if hook is None:
             return 0
         hook_input = ErrorOccurredInput(
@@ -194,8 +196,8 @@ class ModelCall(Activity):
         return min(max(count, 0), MOST_HOOK_RETRIES)
 
     def _timeout_text(self) -> str:
-        waits = self.actor.options.waits
-        if self.actor.options.streaming:
+        waits = self.options.waits
+        if self.options.streaming:
             return (
                 f"the model took too long (limits: {waits.model_first:g} s for the first piece, "
                 f"{waits.model_gap:g} s between pieces, {waits.model_stream:g} s in all)"

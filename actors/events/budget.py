@@ -19,7 +19,7 @@ class UsageCheckpoint(Event, frozen=True, gc=False, tag="session.usage_checkpoin
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
     estimated: bool = False
-    """Whether the provider did not count, so that the tokens are guessed from the texts."""
+    """Whether the provider did not count, or input or output only; so the rest is guessed from the texts."""
 
 
 class SessionLimitsChanged(Event, frozen=True, gc=False, tag="session.session_limits_changed"):

@@ -302,6 +302,7 @@ class Session:
             raise PriceUnknown(
                 f"session {actor.id} cannot be limited in credits: {actor.options.model_name!r:.80} has no price"
             )
+        refuse_status(actor)
         waiter = Waiter()
         await put_anywhere(actor, budget.set_limit, wanted, waiter)
         seq = cast("int", await waiter.wait())

@@ -15,8 +15,8 @@ class SessionStatistics:
     """`live`, `passive`, `unconfigured`, `restarting`, `stopping`, `failed` or `closed`. What is said of a passive
     session is what it was when it left memory."""
     phase: str
-    """`idle`, `waiting` (for a slot), `prompt_hooks`, `model`, `tools`, `host_call`, `errand` (what its host does
-    between turns) or `session_end_hook`."""
+    """`idle`, `waiting` (for a slot), `prompt_hooks`, `model`, `tools`, `question` (the turn asks people before it goes
+    on), `host_call`, `errand` (what its host does between turns) or `session_end_hook`."""
     turn_id: str | None
     """The turn that runs; `None` while none does."""
     generation: int

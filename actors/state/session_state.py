@@ -196,6 +196,7 @@ class SessionState:
             tuple((self.requests or {}).items()),
             self.question,
             self.account,
+            self.media_came,
             self.clears_in_a_row,
             tuple(sorted((self.labels or {}).items())),
         )

@@ -46,6 +46,7 @@ class _Snapshot(msgspec.Struct, array_like=True):
     """What the open turn has asked people, if anything."""
     account: Account | None = None
     """`None`: it has neither a limit nor spent anything."""
+    media_came: bool = False
 
 
 _decoder = msgspec.msgpack.Decoder(_Snapshot)
@@ -80,6 +81,7 @@ def dump(state: SessionState, last_id: str) -> bytes:
             state.labels or {},
             _encoded(() if state.question is None else (state.question,)),
             None if state.account is NO_ACCOUNT else state.account,
+            state.media_came,
         )
     )
 
@@ -140,6 +142,7 @@ def load(data: Data) -> SessionState | None:
     for event in decoder.decode_all(snapshot.question):
         state.question = event
     state.account = snapshot.account or NO_ACCOUNT
+    state.media_came = snapshot.media_came
     batch = decoder.decode_all(snapshot.batch)
     if batch:
         message, *results = batch

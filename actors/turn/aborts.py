@@ -135,7 +135,9 @@ def _end(actor: SessionActor, cause: str) -> None:
             batches.cancel_open(actor, turn.batch, cause)
             batches.advance(actor, turn.batch.calls[0])
         else:
-            # It waits for a slot: to begin, or to go on after it had given its own back.
+            # It waits for a slot: to begin, or to go on after it had given its own back; then maybe inside of a step.
+            if actor.state.step is not None:
+                turns.end_step(actor, turn)
             endings.end_turn(actor, turn, TurnEndReason.ABORTED)
     elif actor.host_batch is not None:
         clears.roll_back_for(actor, cause)

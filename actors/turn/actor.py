@@ -216,6 +216,7 @@ class SessionActor(Outbox):
     def _run(self, handler: Handler, arguments: tuple[Any, ...]) -> None:
         # What a handler that raises has changed beside the log is undone, as its events are.
         active, turn, host_batch, clear = self.active, self.turn, self.host_batch, self.clear
+        options = self.options
         try:
             handler(self, *arguments)
             if self._collected or self._starts or self._wakeups:
@@ -225,6 +226,7 @@ class SessionActor(Outbox):
 
             begun = self.turn, self.host_batch
             self.active, self.turn, self.host_batch, self.clear = active, turn, host_batch, clear
+            self.options = options
             recovery.crashed(self, (handler, arguments), error, begun)
 
     def subscribe(self, subscriber: Callable[[Event], object]) -> None:

@@ -16,8 +16,9 @@ from exeunt.actors.events import (
     UsageCheckpoint,
 )
 from exeunt.actors.models import ModelRequest, ModelResponse, Usage
+from exeunt.actors.options import SessionOptions
 from exeunt.actors.outcomes import TurnEndReason
-from exeunt.actors.prices import NANO, shown, to_nano
+from exeunt.actors.prices import MOST_NANO, NANO, plausible, shown, to_nano
 from exeunt.actors.sizes import CHARACTERS_A_TOKEN, guessed_tokens
 from exeunt.actors.state.account import Account
 from exeunt.actors.turn import endings, turn_questions, turns
@@ -28,22 +29,25 @@ from exeunt.actors.turn_requests import LimitDecision
 QUOTA_CODE = "session_quota_exceeded"
 
 
-def charge(actor: SessionActor, request: ModelRequest, answer: ModelResponse) -> None:
-    """Log what a call has cost, if its model has a price."""
-    options = actor.options
+def charge(
+    actor: SessionActor, options: SessionOptions, request: ModelRequest, answer: ModelResponse
+) -> None:
+    """Log what a call has cost, if its model has a price. *options* are those with which it was made."""
     price = options.price
     if price is None:
         return
-    usage = answer.usage or Usage()
-    estimated = price.counts_tokens and not usage.input_tokens and not usage.output_tokens
+    usage = plausible(answer.usage or Usage())
+    # Each request has words, and each answer. Some servers count one of them only.
+    estimated = price.counts_tokens and not (usage.input_tokens and usage.output_tokens)
     if estimated:
-        usage = _guessed(request, answer)
-    cost = price.cost(usage)
+        usage = _completed(usage, request, answer)
+    spent = actor.state.account.spent
+    cost = min(price.cost(usage), max(0, MOST_NANO - spent))
     actor.emit(
         UsageCheckpoint,
         options.model_name,
         cost,
-        actor.state.account.spent + cost,
+        spent + cost,
         usage.input_tokens,
         usage.output_tokens,
         usage.cache_read_tokens,
@@ -52,12 +56,16 @@ def charge(actor: SessionActor, request: ModelRequest, answer: ModelResponse) ->
     )
 
 
-def _guessed(request: ModelRequest, answer: ModelResponse) -> Usage:
-    """Guess the tokens of a call that the provider did not count: a limit must not be without effect for that."""
+def _completed(usage: Usage, request: ModelRequest, answer: ModelResponse) -> Usage:
+    """Guess what of a call the provider did not count: a limit must not be without effect for that."""
     tools = len(msgspec.json.encode(request.tools)) // CHARACTERS_A_TOKEN if request.tools else 0
     said = len(answer.content) + len(answer.reasoning)
     said += sum(len(call.name) + len(call.arguments_json) for call in answer.tool_calls)
-    return Usage(max(1, guessed_tokens(request.messages) + tools), max(1, said // CHARACTERS_A_TOKEN))
+    return msgspec.structs.replace(
+        usage,
+        input_tokens=usage.input_tokens or max(1, guessed_tokens(request.messages) + tools),
+        output_tokens=usage.output_tokens or max(1, said // CHARACTERS_A_TOKEN),
+    )
 
 
 # --- Before a call -------------------------------------------------------------------------------------------

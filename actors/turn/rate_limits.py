@@ -26,10 +26,19 @@ def may_switch(options: SessionOptions, state: SessionState, error: ModelError) 
         return False
     if any(word in error.code.lower() for word in HOPELESS):
         return False
-    if state.account.limit is not None and price_of(options.prices, auto_name(options)) is None:
-        # Its calls could not be counted.
+    if not countable(options, state):
         return False
     return unasked(state) or options.on_auto_mode_switch_request is not None
+
+
+def countable(options: SessionOptions, state: SessionState) -> bool:
+    """Say whether the calls of the other model can be counted, if they have to be.
+
+    What the options say of a limit counts too, whatever became of it: they cannot be those of a model without a price.
+    """
+    if state.account.limit is None and options.limits.credits is None:
+        return True
+    return price_of(options.prices, auto_name(options)) is not None
 
 
 def unasked(state: SessionState) -> bool:

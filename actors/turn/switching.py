@@ -51,7 +51,9 @@ def decided(
     """Go on with the other model, or end the turn with the error of its own."""
     answer: Literal["yes", "yes_always", "no"] = response or "no"
     actor.emit(AutoModeSwitchCompleted, asked.request_id, asked.turn_id, kind, answer)
-    if answer != "no" and actor.options.auto_model is not None:
+    options = actor.options
+    # Meanwhile the session may have got other options, or a limit.
+    if answer != "no" and options.auto_model is not None and rate_limits.countable(options, actor.state):
         _switch(actor, turn)
         return
     # The error itself may have been another process's.

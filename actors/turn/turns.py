@@ -331,7 +331,7 @@ def fail(actor: SessionActor, turn: Turn, error: ModelError) -> None:
 def _take_answer(actor: SessionActor, turn: Turn, activity: ModelCall, answer: ModelResponse) -> None:
     usage = answer.usage or NO_USAGE
     turn.tokens += usage.input_tokens + usage.output_tokens
-    options = actor.options
+    options = activity.options
     seconds = actor.host.clock.now() - activity.began
     actor.emit(
         AssistantUsage,
@@ -345,7 +345,7 @@ def _take_answer(actor: SessionActor, turn: Turn, activity: ModelCall, answer: M
         usage.reasoning_tokens,
     )
     if options.prices:
-        budget.charge(actor, activity.request, answer)
+        budget.charge(actor, options, activity.request, answer)
     content = encodable(answer.content)
     if content:
         turn.answer = content

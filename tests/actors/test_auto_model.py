@@ -7,6 +7,7 @@ import trio
 from trio.testing import MockClock
 
 from exeunt import (
+    HostOptions,
     InvalidAnswer,
     InvalidConfiguration,
     ModelError,
@@ -25,9 +26,10 @@ from exeunt.actors.events import (
     SessionModelChange,
     TurnEnd,
 )
-from exeunt.testing import Reply, ScriptedModel, call, checked_host, crash_session, fail
+from exeunt.testing import Gate, Reply, ScriptedModel, call, checked_host, crash_session, fail
 from tests.actors.pending_support import pending
-from tests.actors.session_support import settled
+from tests.actors.refusing_support import RefusingJournal
+from tests.actors.session_support import plain_tool, settled
 from tests.actors.turn_support import ends, logged, open_session, read
 
 
@@ -225,6 +227,49 @@ async def test_an_abort_ends_the_request_and_the_step(autojump_clock: MockClock)
         assert await ends(session) == ["aborted"]
 
 
+async def test_an_abort_ends_the_step_also_while_its_turn_waits_for_a_slot_again(
+    autojump_clock: MockClock,
+) -> None:
+    gate = Gate()
+    async with checked_host(options=HostOptions(running_turns=1)) as host:
+        session, _, auto = await opened(host, [WEEKLY], [], on_auto_mode_switch_request=leave_pending)
+        await session.send("hi")
+        (request,) = await pending(session)
+        other = await open_session(host, ScriptedModel([call("hold"), "done"]), plain_tool("hold", gate))
+        await other.send("take the slot")
+        await gate.entered()
+        await session.answer(request.request_id, "yes")
+        assert session.statistics().phase == "waiting"
+        await session.abort()
+        assert [event.step for event in await logged(session, AssistantTurnEnd)] == [0]
+        assert await ends(session) == ["aborted"]
+        gate.open()
+        await settled(other)
+    assert auto.calls == 0
+
+
+async def test_a_switch_that_the_journal_refuses_has_not_happened(autojump_clock: MockClock) -> None:
+    async with checked_host(journal=RefusingJournal("session.model_change")) as host:
+        session, own, auto = await opened(host, [WEEKLY], ["hello"])
+        assert (await session.send_and_wait("hi")).content == "hello"
+        assert session.statistics().restarts == 1
+        assert (own.calls, auto.calls) == (1, 1)
+        assert await decided(session) == [("answered", "yes")]
+        assert len(await logged(session, SessionModelChange)) == 1
+
+
+async def test_options_that_the_journal_refuses_are_taken_when_the_session_is_back(
+    autojump_clock: MockClock,
+) -> None:
+    async with checked_host(journal=RefusingJournal("system.message")) as host:
+        model = ScriptedModel(["hello"])
+        session = await open_session(host, ScriptedModel([]))
+        await host.resume_session(session.session_id, model=model, system_message="Be brief.")
+        assert (await session.send_and_wait("hi")).content == "hello"
+        assert session.statistics().restarts == 1
+    assert model.requests[0].contents == ("Be brief.", "hi")
+
+
 async def test_nobody_in_time_is_a_no(autojump_clock: MockClock) -> None:
     async with checked_host() as host:
         session, _, _ = await opened(
@@ -246,6 +291,38 @@ async def test_a_limited_session_does_not_go_on_with_a_model_that_nobody_can_cou
         with pytest.raises(TurnFailed):
             await session.send_and_wait("hi")
         assert await logged(session, AutoModeSwitchRequested) == []
+    assert auto.calls == 0
+
+
+async def test_a_limit_that_was_taken_away_asks_nobody_for_a_model_that_the_options_do_not_allow(
+    autojump_clock: MockClock,
+) -> None:
+    prices = {"own": {"request": 1}}
+    async with checked_host() as host:
+        session, _, auto = await opened(
+            host, [WEEKLY, "later"], ["never"], retries=NO_RETRIES, prices=prices, limits={"credits": 9}
+        )
+        await session.limit_credits(None)
+        with pytest.raises(TurnFailed, match="the week is over"):
+            await session.send_and_wait("hi")
+        assert (await session.send_and_wait("again")).content == "later"
+        assert session.statistics().restarts == 0
+    assert auto.calls == 0
+
+
+async def test_a_limit_that_comes_while_somebody_is_asked_keeps_the_model(autojump_clock: MockClock) -> None:
+    prices = {"own": {"request": 1}}
+    async with checked_host() as host:
+        session, _, auto = await opened(
+            host, [WEEKLY], ["never"], prices=prices, on_auto_mode_switch_request=leave_pending
+        )
+        await session.send("hi")
+        (request,) = await pending(session)
+        await session.limit_credits(9)
+        await session.answer(request.request_id, "yes")
+        await settled(session)
+        assert await ends(session) == ["error"]
+        assert await logged(session, SessionModelChange) == []
     assert auto.calls == 0
 
 

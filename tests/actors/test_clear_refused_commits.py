@@ -1,6 +1,5 @@
 """Clears whose journal does not take the commit, and clears of sessions that are taken up again."""
 
-from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -11,12 +10,9 @@ from exeunt import (
     ClearResult,
     ClearRolledBack,
     HookInvocation,
-    JournalError,
     TurnInterrupted,
 )
-from exeunt.actors.events import Event
 from exeunt.actors.state import SessionState
-from exeunt.supervisor.journal import MemoryJournal, MemoryLog
 from exeunt.testing import Gate, ScriptedModel, call, checked_host
 from tests.actors.clear_crash_support import CLEAR, clear_and_sleep
 from tests.actors.clear_support import (
@@ -34,37 +30,9 @@ from tests.actors.clear_support import (
     tool_of,
     watch,
 )
+from tests.actors.refusing_support import RefusingJournal
 
 # --- A journal that does not take the commit --------------------------------------------------------------------
-
-
-class RefusingLog(MemoryLog):
-    """Refuses the first slice with an event of this type, whole."""
-
-    __slots__ = ("refuses",)
-
-    def __init__(self, refuses: str) -> None:
-        super().__init__()
-        self.refuses = refuses
-
-    def append(self, events: Sequence[Event]) -> None:
-        if any(event.type == self.refuses for event in events):
-            self.refuses = ""
-            raise JournalError("the disk is full")
-        super().append(events)
-
-
-class RefusingJournal(MemoryJournal):
-    """A journal of one session that fails once."""
-
-    def __init__(self, refuses: str) -> None:
-        super().__init__()
-        self._refuses = refuses
-
-    async def create(self, session_id: str) -> MemoryLog:
-        log = RefusingLog(self._refuses)
-        self._logs[session_id] = log
-        return log
 
 
 async def test_a_commit_that_the_journal_refuses_has_not_happened(autojump_clock: MockClock) -> None:

@@ -177,6 +177,25 @@ async def test_media_are_there_after_a_crash_and_out_of_a_snapshot(autojump_cloc
         assert shown(model) == [("user", (PAPER,)), ("tool", (PIXEL,)), ("user", (NOTES,))]
 
 
+async def test_a_snapshot_between_two_results_knows_that_media_have_come(autojump_clock: object) -> None:
+    gate = Gate()
+    model = ScriptedModel([[call("draw"), call("wait")], say("done")])
+    async with checked_host() as host:
+        session = await open_session(host, model, plain_tool("draw", result(PIXEL)), plain_tool("wait", gate))
+        await session.send("draw")
+        await gate.entered()
+        log = await session.get_events()
+        assert "tool.execution_complete" in [event.type for event in log]
+        state = SessionState.replay(log)
+        assert state.last_id is not None
+        loaded = load(dump(state, state.last_id))
+        assert loaded is not None
+        assert loaded.media_came
+        assert loaded.summary() == state.summary()
+        gate.open()
+        await settled(session)
+
+
 async def test_media_leave_the_context_with_the_message_that_brought_them_and_come_back_with_it() -> None:
     model = ScriptedModel([say("one"), say("two"), say("three"), say("four")])
     async with checked_host() as host:

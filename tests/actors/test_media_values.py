@@ -11,7 +11,7 @@ from hypothesis import given
 from exeunt import InvalidConfiguration, InvalidMedia, Media, MediaLimits
 from exeunt.actors.events import MessageAccepted, Origin, ToolExecutionComplete
 from exeunt.actors.events.codec import JsonDecoder, SliceDecoder, encode_slice, to_json
-from exeunt.actors.media import within
+from exeunt.actors.media import readable_size, within
 from exeunt.actors.outcomes import Outcome
 from tests.actors.media_support import NOTES, PAPER, PIXEL, SOUND
 
@@ -74,6 +74,26 @@ def test_media_tell_their_text_where_they_have_one() -> None:
 def test_media_are_shown_without_their_data() -> None:
     assert repr(Media("image/png", b"x" * 2048, "a.png")) == "<Media a.png, image/png, 2 KiB>"
     assert str(Media("image/png", b"x")) == "image/png, 1 bytes"
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 bytes"),
+        (1, "1 bytes"),
+        (1023, "1023 bytes"),
+        (1024, "1 KiB"),
+        (1536, "1.5 KiB"),
+        (1023 * 1024, "1023 KiB"),
+        (1024**2 - 1, "1024 KiB"),
+        (1024**2, "1 MiB"),
+        (10 * 1024**2, "10 MiB"),
+        (1024**3, "1 GiB"),
+        (5000 * 1024**3, "5000 GiB"),
+    ],
+)
+def test_sizes_are_told_as_people_write_them(size: int, text: str) -> None:
+    assert readable_size(size) == text
 
 
 def test_base64_is_read_also_with_line_breaks_and_nothing_else_is() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from exeunt import InvalidConfiguration, Price, Usage
-from exeunt.actors.prices import NANO, price_of, shown, to_nano
+from exeunt.actors.prices import MOST_NANO, NANO, price_of, shown, to_nano
 
 tokens = st.integers(-10, 1_000_000)
 credits_each = st.floats(0.0, 1_000.0)
@@ -39,6 +39,14 @@ def test_cached_input_costs_as_any_other_where_nobody_says_what() -> None:
 @given(prices, usages)
 def test_a_call_never_gives_credits_back(price: Price, usage: Usage) -> None:
     assert price.cost(usage) >= 0
+
+
+absurd = st.integers(-(10**400), 10**400)
+
+
+@given(prices, st.builds(Usage, absurd, absurd, absurd, absurd))
+def test_no_call_costs_more_than_a_session_can_have(price: Price, usage: Usage) -> None:
+    assert 0 <= price.cost(usage) <= MOST_NANO
 
 
 @given(prices, st.integers(0, 10**6), st.integers(0, 10**6))

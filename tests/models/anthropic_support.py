@@ -7,9 +7,13 @@ from typing import Any
 
 import msgspec
 
+from exeunt.actors.models import Message, ModelRequest, ReasoningBlocks, ToolDefinition
 from exeunt.models.anthropic import AnthropicModel
+from exeunt.models.anthropic.requests import RequestEncoder
 from exeunt.models.door.jsontext import is_dict, is_list
+from exeunt.models.media import IMAGES_AND_PDFS
 from exeunt.testing.http_double import HttpDouble, HttpReply, HttpRequest
+from tests.models.openai_support import Said
 from tests.models.strict_server import RECOVERED, texts_in
 
 _ID = re.compile(r"[a-zA-Z0-9_-]+", re.ASCII)
@@ -170,3 +174,44 @@ def _check_block(role: str, block: dict[str, Any], say: Callable[[str], None]) -
 def _check_text(block: dict[str, Any], say: Callable[[str], None]) -> None:
     if block["type"] == "text" and not block["text"].strip():
         say("a blank text")
+
+
+# --- What is sent ---
+
+
+class Answered(Said, frozen=True):
+    """An answer that came with thoughts."""
+
+    reasoning_blocks: ReasoningBlocks | None = None
+
+
+class Result(Said, frozen=True):
+    """A result that says how its call ended."""
+
+    success: bool = True
+
+
+TAG = "anthropic api.anthropic.com claude-sonnet-4-5"
+
+
+def encoder(model: str = "claude-sonnet-4-5", **settings: Any) -> RequestEncoder:
+    """Of requests to this model."""
+    defaults: dict[str, Any] = {
+        "max_tokens": None,
+        "effort": None,
+        "prompt_cache": False,
+        "citations": False,
+        "media": IMAGES_AND_PDFS,
+        "tag": TAG,
+    }
+    return RequestEncoder(model, settings.pop("options", {}), **(defaults | settings))
+
+
+def sent(
+    *messages: Message, tools: tuple[ToolDefinition, ...] = (), stream: bool = False, **settings: Any
+) -> dict[str, Any]:
+    """What is sent of a conversation, after a strict look at it."""
+    body = encoder(**settings).encode(ModelRequest(messages, tools), stream=stream)
+    assert refusals(body) == []
+    value: dict[str, Any] = json.loads(body)
+    return value

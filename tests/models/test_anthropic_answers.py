@@ -25,7 +25,7 @@ from exeunt.actors.models import (
 from exeunt.models.anthropic.answers import MessageReader
 from tests.models.anthropic_support import answer, events, text, thought, use
 
-TAG = "anthropic:m"
+TAG = "anthropic example.com m"
 
 
 def read(*parts: bytes) -> tuple[list[ModelDelta], ModelResponse]:

@@ -11,6 +11,7 @@ from exeunt.actors.events import AssistantMessage, AssistantUsage
 from exeunt.actors.models import ModelClient, ModelError, ModelErrorKind, ModelRequest
 from exeunt.models import model_from_provider, model_names
 from exeunt.models.anthropic import AnthropicModel
+from exeunt.testing import checked_host
 from exeunt.testing.http_double import HttpReply, open_http_double
 from tests.models.anthropic_support import answer, claude_at, streamed_answer, text, thought, use
 from tests.models.dirty_api import MESSAGES
@@ -156,6 +157,64 @@ async def test_thoughts_go_back_with_the_result_of_the_call_that_they_led_to() -
     assert content[1]["type"] == "tool_use"
     message = watched.seen(AssistantMessage)[0]
     assert message.reasoning == "I need the weather."
+
+
+def refused(message: str) -> HttpReply:
+    error = {"type": "invalid_request_error", "message": message}
+    return HttpReply(status=400, body=json.dumps({"type": "error", "error": error}).encode())
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "messages.1.content.0: Invalid `signature` in `thinking` block",
+        "messages.1: `thinking` blocks in the latest assistant message cannot be modified",
+        "messages.1.content.0.signature: cannot be verified",
+    ],
+)
+async def test_thoughts_that_a_server_does_not_take_back_are_left_out_and_the_request_sent_again(
+    message: str,
+) -> None:
+    first = answer(thought("Hm.", "sig-1"), use("get_weather", {"town": 1}), stop="tool_use")
+    box = Toolbox()
+    async with (
+        open_http_double(first, refused(message)) as double,
+        talking_to(double, api=MESSAGES, tools=box.tools(), streaming=False) as watched,
+    ):
+        await watched.ask()
+        _, whole, bare = double.requests
+    kinds = [[block["type"] for block in request.json["messages"][1]["content"]] for request in (whole, bare)]
+    assert kinds == [["thinking", "tool_use"], ["tool_use"]]
+    results = [request.json["messages"][2]["content"][0] for request in (whole, bare)]
+    # The arguments were wrong, and so does the result say.
+    assert results[0] == results[1]
+    assert results[1]["is_error"] is True
+
+
+async def test_a_request_that_is_wrong_otherwise_is_not_sent_again() -> None:
+    async with open_http_double(
+        refused("thinking.budget_tokens: too large"), refused("bad signature")
+    ) as double:
+        model = claude_at(double)
+        for _ in range(2):
+            with pytest.raises(ModelError):
+                await model.complete(HELLO)
+        await model.aclose()
+        assert len(double.requests) == 2
+
+
+async def test_thoughts_stay_with_the_server_that_signed_them() -> None:
+    async with (
+        open_http_double(answer(thought("Hm."), text("One."))) as one,
+        open_http_double(answer(text("Two."))) as other,
+        checked_host() as host,
+    ):
+        session = await host.create_session(model=claude_at(one))
+        await session.send_and_wait("hello")
+        await host.resume_session(session.session_id, model=claude_at(other))
+        await session.send_and_wait("again")
+        said = other.requests[0].json["messages"][1]["content"]
+    assert [block["type"] for block in said] == ["text"]
 
 
 async def test_a_session_tells_what_came_out_of_the_cache() -> None:

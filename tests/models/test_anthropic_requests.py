@@ -9,59 +9,24 @@ from hypothesis import strategies as st
 
 from exeunt.actors.citations import CitableSource
 from exeunt.actors.errors import InvalidConfiguration
+from exeunt.actors.limit_status import with_status
 from exeunt.actors.media import Media
 from exeunt.actors.models import (
     MediaSupport,
     Message,
-    ModelRequest,
     ReasoningBlocks,
     Role,
     ToolCall,
-    ToolDefinition,
 )
+from exeunt.actors.state.account import Account
 from exeunt.models.anthropic import AnthropicModel
-from exeunt.models.anthropic.requests import RequestEncoder
-from exeunt.models.media import IMAGES_AND_PDFS
-from tests.models.anthropic_support import refusals
+from tests.models.anthropic_support import TAG, Answered, Result, sent
 from tests.models.openai_support import Said, tool
 
 EPHEMERAL = {"type": "ephemeral"}
 PDF = Media("application/pdf", b"%PDF-1.4 some pages", "report.pdf")
 PNG = Media("image/png", b"\x89PNG\r\n\x1a\n" + bytes(40), "dot.png")
 CSV = Media("text/csv", b"a,b\n1,2\n", "table.csv")
-
-
-class Answered(Said, frozen=True):
-    """An answer that came with thoughts."""
-
-    reasoning_blocks: ReasoningBlocks | None = None
-
-
-class Result(Said, frozen=True):
-    """A result that says how its call ended."""
-
-    success: bool = True
-
-
-def encoder(model: str = "claude-sonnet-4-5", **settings: Any) -> RequestEncoder:
-    defaults: dict[str, Any] = {
-        "max_tokens": None,
-        "effort": None,
-        "prompt_cache": False,
-        "citations": False,
-        "media": IMAGES_AND_PDFS,
-    }
-    return RequestEncoder(model, settings.pop("options", {}), **(defaults | settings))
-
-
-def sent(
-    *messages: Message, tools: tuple[ToolDefinition, ...] = (), stream: bool = False, **settings: Any
-) -> dict[str, Any]:
-    """What is sent of a conversation, after a strict look at it."""
-    body = encoder(**settings).encode(ModelRequest(messages, tools), stream=stream)
-    assert refusals(body) == []
-    value: dict[str, Any] = json.loads(body)
-    return value
 
 
 def called(*ids: str) -> Said:
@@ -199,6 +164,15 @@ def marks(body: dict[str, Any]) -> list[str]:
     ]
 
 
+def test_what_stands_in_one_request_only_is_not_marked_for_the_cache() -> None:
+    conversation = (Said("user", "a"), called("c1"), Said("tool", "r", tool_call_id="c1"))
+    account = Account(limit=10**9)
+    assert marks(sent(*with_status(conversation, account), prompt_cache=True)) == ["a", "r"]
+    assert marks(sent(*with_status(conversation[:1], account), prompt_cache=True)) == ["a"]
+    # With nothing else to keep there is nothing to mark.
+    assert marks(sent(*with_status((), account), prompt_cache=True)) == []
+
+
 def test_the_cache_is_marked_behind_the_preamble_and_this_and_the_last_request() -> None:
     conversation = (
         Said("system", "one"),
@@ -221,9 +195,7 @@ THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "s1"}
 SECRET = {"type": "redacted_thinking", "data": "xyz"}
 
 
-def thoughtful(
-    blocks: list[dict[str, Any]], *, tag: str = "anthropic:claude-sonnet-4-5", text: str = ""
-) -> Answered:
+def thoughtful(blocks: list[dict[str, Any]], *, tag: str = TAG, text: str = "") -> Answered:
     kept = ReasoningBlocks(tag, json.dumps(blocks))
     return Answered("assistant", text, called("c").tool_calls, reasoning_blocks=kept)
 
@@ -260,14 +232,22 @@ def test_thoughts_behind_a_call_stay_there() -> None:
     assert [each["type"] for each in content] == ["text", "tool_use", "thinking"]
 
 
-def test_thoughts_of_another_model_are_not_given_back() -> None:
-    content = answer_of(thoughtful([THOUGHT], tag="anthropic:claude-opus-4-1", text="t"))
+@pytest.mark.parametrize(
+    "tag",
+    [
+        "anthropic api.anthropic.com claude-opus-4-1",
+        "anthropic example.com claude-sonnet-4-5",
+        "responses api.anthropic.com claude-sonnet-4-5",
+    ],
+)
+def test_thoughts_of_another_model_or_server_are_not_given_back(tag: str) -> None:
+    content = answer_of(thoughtful([THOUGHT], tag=tag, text="t"))
     assert [each["type"] for each in content] == ["text", "tool_use"]
 
 
 @pytest.mark.parametrize("blocks", ["", "{}", "[1]", "[{}]", "nonsense"])
 def test_kept_thoughts_that_cannot_be_read_are_none(blocks: str) -> None:
-    kept = ReasoningBlocks("anthropic:claude-sonnet-4-5", blocks)
+    kept = ReasoningBlocks(TAG, blocks)
     content = answer_of(Answered("assistant", "t", called("c").tool_calls, reasoning_blocks=kept))
     assert sorted(each["type"] for each in content) == ["text", "tool_use"]
 
@@ -375,6 +355,7 @@ def test_options_win() -> None:
         {"base_url": "http://[x"},
         {"headers": {"a b": "c"}},
         {"max_response_bytes": 0},
+        {"media": {"images": False}},
     ],
 )
 def test_what_cannot_be_sent_is_refused_at_once(settings: dict[str, Any]) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from exeunt.actors.models import ModelDelta, ModelError, ModelErrorKind, ModelResponse, ToolCall, Usage
 from exeunt.models.door import STILL_AT_WORK
 from exeunt.models.responses.answers import ResponseReader
+from exeunt.models.responses.assembly import MOST_ITEMS
 from tests.models.responses_support import USAGE, calling, message, response, thinking, told
 
 Event = dict[str, Any]
@@ -378,6 +379,17 @@ def test_two_calls_under_one_id_stay_two_in_a_stream(how: str) -> None:
     for change in DIRTIED.get(how, ()):
         events = change(events)
     assert [call.arguments for call in read(events)[1].tool_calls] == [{"a": 1}, {"a": 2}]
+
+
+def test_an_answer_has_as_many_items_as_can_be_told_apart_and_not_one_more() -> None:
+    calls = [calling("look", "{}", f"call_{number}", f"fc_{number}") for number in range(MOST_ITEMS)]
+    assert len(whole(response(*calls)).tool_calls) == MOST_ITEMS
+    assert len(read(told(*calls))[1].tool_calls) == MOST_ITEMS
+    more = (*calls, message("One more."))
+    for take in (lambda: whole(response(*more)), lambda: read(told(*more))):
+        with pytest.raises(ModelError, match="1000 items") as caught:
+            take()
+        assert (caught.value.kind, caught.value.retry) == (ModelErrorKind.MALFORMED_RESPONSE, False)
 
 
 def test_two_messages_at_one_place_stay_two() -> None:

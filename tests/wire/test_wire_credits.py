@@ -8,13 +8,14 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from exeunt import Price, Usage
+from exeunt import HostOptions, ModelRequest, ModelResponse, Price, Usage
 from exeunt.supervisor.journal.durable import DurableJournal
-from exeunt.testing import Reply, ScriptedModel, say
+from exeunt.testing import Reply, ScriptedModel, checked_host, say
 from exeunt.testing.faulty_store import MemoryStore
 from exeunt.testing.http_double import HttpReply, open_http_double
 from exeunt.wire.connection import LAST_WORDS
 from exeunt.wire.options import WireOptions
+from exeunt.wire.serving.compacting import summarize
 from exeunt.wire.serving.models import DefaultProvider
 from exeunt.wire.serving.pricing import price_from_billing
 from tests.wire.test_wire_auto_model import Named
@@ -322,6 +323,48 @@ async def test_a_summary_is_paid_for_and_not_made_without_credits(autojump_clock
         assert metrics["totalNanoAiu"] == 30 * 10**9
         with pytest.raises(WireFailure, match="30 of its 25 credits"):
             await client.call("session.history.compact", sessionId="s")
+
+
+class SlowModel(ScriptedModel):
+    """Answers after an hour."""
+
+    async def complete(self, request: ModelRequest, /) -> ModelResponse:
+        await trio.sleep(3600)
+        return await super().complete(request)
+
+
+async def test_a_summary_of_a_session_that_leaves_memory_and_is_back_meanwhile_is_paid_for(
+    autojump_clock: MockClock,
+) -> None:
+    async with checked_host(options=HostOptions(passivate_after=60)) as host:
+        waits = {"model_total": 86_400}
+        model = SlowModel(["a", "summary", "b"])
+        session = await host.create_session(model=model, prices={"*": {"request": 10}}, waits=waits)
+        await session.send_and_wait("hi", timeout=None)
+        actor = host.find(session.session_id)
+        assert actor is not None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(summarize, actor, session.history.messages())
+            await trio.sleep(100)
+            assert actor.status == "passive"
+            assert (await session.send_and_wait("again", timeout=None)).content == "b"
+        assert session.statistics().credits_spent == 30
+        assert host.find(session.session_id) is not actor
+
+
+async def test_a_session_that_has_ended_pays_no_summary_any_more(autojump_clock: MockClock) -> None:
+    async with checked_host() as host:
+        model = SlowModel(["summary"])
+        session = await host.create_session(
+            model=model, prices={"*": {"request": 10}}, waits={"model_total": 86_400}
+        )
+        actor = host.find(session.session_id)
+        assert actor is not None
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(summarize, actor, session.history.messages())
+            await wait_all_tasks_blocked()
+            await session.disconnect()
+        assert [event.type for event in await session.get_events()][-1] == "session.shutdown"
 
 
 # --- Prices of the provider ------------------------------------------------------------------------------------

@@ -28,6 +28,7 @@ from exeunt.models.door.jsontext import (
     with_escaped_controls,
     without_lone_surrogates,
 )
+from exeunt.models.door.usage import tokens
 from exeunt.models.door.verdict import judged
 
 _FINISH: Mapping[str, FinishReason] = {
@@ -115,8 +116,8 @@ class Assembly:
             return
         details = usage.get("output_tokens_details")
         for name, value in (*usage.items(), *(details.items() if is_dict(details) else ())):
-            if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-                self._usage[name] = value
+            if count := tokens(value):
+                self._usage[name] = count
 
     def add_stop(self, message: Mapping[str, Any]) -> None:
         """Note why the model stopped: from a message, or from the delta of one."""

@@ -34,6 +34,7 @@ class Citing:
         """*found* is what tools have found, in the order in which the API counts it."""
         self._found = found
         self._sources: dict[tuple[Any, ...], CitationSource] = {}
+        self._ids: set[str] = set()
         self._spans: list[CitationSpan] = []
         self._at = 0
 
@@ -82,10 +83,10 @@ class Citing:
         return source
 
     def _free(self, wanted: str) -> str:
-        taken = {each.id for each in self._sources.values()}
-        name, number = wanted, len(taken) + 1
-        while name in taken:
+        name, number = wanted, len(self._ids) + 1
+        while name in self._ids:
             name, number = f"{wanted}-{number}", number + 1
+        self._ids.add(name)
         return name
 
 

@@ -6,16 +6,16 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from exeunt.actors.errors import InvalidConfiguration
-from exeunt.actors.models import MediaSupport, ModelRequest
+from exeunt.actors.models import MediaSupport, ModelError, ModelRequest
 from exeunt.models.anthropic.answers import MessageReader
 from exeunt.models.anthropic.media import cited_sources
 from exeunt.models.anthropic.requests import RequestEncoder
-from exeunt.models.anthropic.thoughts import provider_tag
+from exeunt.models.anthropic.thoughts import provider_tag, refuses_thoughts
 from exeunt.models.door.answers import AnswerReader
 from exeunt.models.door.headers import WireHeaders, bearer, checked_key, wire_headers
 from exeunt.models.door.model import MAX_RESPONSE_BYTES, Connecting, HttpModel
 from exeunt.models.http import HttpClient, PoolLimits, Timeouts
-from exeunt.models.media import IMAGES_AND_PDFS
+from exeunt.models.http.urls import parse_endpoint
 
 DEFAULT_BASE_URL = "https://api.anthropic.com"
 
@@ -27,7 +27,8 @@ class AnthropicModel(HttpModel):
     """A model behind the Messages API of Anthropic, or of one who speaks it too; a `ModelClient`.
 
     One object serves any number of sessions of one trio run at once. A call fails with `ModelError` and is not
-    tried again here, but for one case: a kept connection that turns out to be dead. A cancelled call closes its
+    tried again here, but for two cases: a kept connection that turns out to be dead, and thoughts of earlier answers
+    that the server does not take back, without which the request is sent once more. A cancelled call closes its
     own connection and disturbs no other. Without `aclose` the connections go with the object.
     """
 
@@ -69,6 +70,9 @@ class AnthropicModel(HttpModel):
         answer. *http* is a client of another model to share connections with; it brings its own proxy, TLS,
         time-outs and limits.
         """
+        path = api_path(base_url, "messages")
+        origin, _ = parse_endpoint(base_url, path)
+        self._tag = provider_tag(origin.authority, model)
         self._encoder = RequestEncoder(
             model,
             options or {},
@@ -76,14 +80,14 @@ class AnthropicModel(HttpModel):
             effort=effort,
             prompt_cache=prompt_cache,
             citations=citations,
-            media=media or IMAGES_AND_PDFS,
+            media=media,
+            tag=self._tag,
         )
-        self._tag = provider_tag(model)
         self._cites = citations
         super().__init__(
             model,
             base_url=base_url,
-            path=api_path(base_url, "messages"),
+            path=path,
             headers=headers_of(api_key, auth_token, betas, headers or {}),
             secrets=(api_key, auth_token),
             connecting=Connecting(
@@ -103,6 +107,9 @@ class AnthropicModel(HttpModel):
     def _reader(self, request: ModelRequest) -> AnswerReader:
         sources = cited_sources(request.messages) if self._cites else ()
         return MessageReader({tool.name for tool in request.tools}, tag=self._tag, sources=sources)
+
+    def _refuses_reasoning(self, error: ModelError) -> bool:
+        return refuses_thoughts(error)
 
 
 def api_path(base_url: str, name: str) -> str:

@@ -50,4 +50,7 @@ async def anthropic_model_entries(provider: Mapping[str, Any]) -> list[dict[str,
         given.get("api_key"), given.get("auth_token"), given.get("betas", ()), given.get("headers", {})
     )
     base_url = given.get("base_url", DEFAULT_BASE_URL)
-    return await listed_entries(http, base_url, api_path(base_url, "models"), headers, query=_PAGE)
+    secrets = (given.get("api_key"), given.get("auth_token"))
+    return await listed_entries(
+        http, base_url, api_path(base_url, "models"), headers, secrets=secrets, query=_PAGE
+    )

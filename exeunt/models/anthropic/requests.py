@@ -3,7 +3,6 @@
 Encoded anew for each call, as in `exeunt.models.openai.requests`, and for the same reason.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,8 +10,7 @@ import msgspec
 
 from exeunt.actors.citations import CitableSource
 from exeunt.actors.errors import InvalidConfiguration
-from exeunt.actors.models import MediaSupport, Message, ModelRequest, ToolDefinition
-from exeunt.actors.text import encodable
+from exeunt.actors.models import MediaSupport, Message, ModelRequest, ToolDefinition, is_transient
 from exeunt.models.anthropic.blocks import (
     EPHEMERAL,
     Block,
@@ -24,9 +22,10 @@ from exeunt.models.anthropic.blocks import (
 )
 from exeunt.models.anthropic.effort import fields_of_effort, most_tokens_of
 from exeunt.models.anthropic.media import search_result, shown_blocks, sources_of
-from exeunt.models.anthropic.thoughts import blocks_with_thoughts, provider_tag
+from exeunt.models.anthropic.thoughts import blocks_with_thoughts
+from exeunt.models.door.bodies import check_described, encoded_tools, open_object
 from exeunt.models.door.calls import EMPTY_TEXT, legal_arguments, legal_id, legal_name
-from exeunt.models.media import fitted
+from exeunt.models.media import IMAGES_AND_PDFS, fitted
 
 _RESERVED = frozenset({"messages", "model", "stream", "system", "tools"})
 
@@ -51,34 +50,31 @@ class RequestEncoder:
         effort: str | None,
         prompt_cache: bool,
         citations: bool,
-        media: MediaSupport,
+        media: MediaSupport | None,
+        tag: str,
     ) -> None:
-        """*options* are further fields of the body, and win. Raises `InvalidConfiguration`."""
-        if not isinstance(model, str) or not model.strip():
-            raise InvalidConfiguration(f"model must be a name, not {model!r}")
-        for name in options:
-            if not isinstance(name, str) or name in _RESERVED:
-                raise InvalidConfiguration(f"options must not hold {name!r}: it is set for each request")
+        """*options* are further fields of the body, and win. *tag* marks the thoughts that may be given back.
+
+        Raises `InvalidConfiguration`.
+        """
+        check_described(model, options, _RESERVED, media)
         most = most_tokens_of(model) if max_tokens is None else max_tokens
         most = options.get("max_tokens", most)
         if not isinstance(most, int) or isinstance(most, bool) or most <= 0:
             raise InvalidConfiguration(f"max_tokens must be a whole number above zero, not {most!r}")
         fields = {"model": model, "max_tokens": most, **fields_of_effort(model, effort, most), **options}
-        try:
-            self._head = _encode(fields)[:-1]
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidConfiguration(f"model and options must be encodable as JSON: {error}") from error
+        self._head = open_object(fields)
         thinking = fields.get("thinking")
         budgeted = isinstance(thinking, Mapping) and "budget_tokens" in thinking
         self._head_without_thinking = (
-            _encode({name: value for name, value in fields.items() if name != "thinking"})[:-1]
+            open_object({name: value for name, value in fields.items() if name != "thinking"})
             if budgeted
             else None
         )
         self._cached = prompt_cache
         self._cited = citations
-        self._media = media
-        self._tag = provider_tag(model)
+        self._media = media or IMAGES_AND_PDFS
+        self._tag = tag
 
     def encode(self, request: ModelRequest, *, stream: bool) -> bytes:
         """Return the body for *request*. Never raises for what a model or a user wrote."""
@@ -89,7 +85,7 @@ class RequestEncoder:
         if self._head_without_thinking is not None and _runs_without_thoughts(said):
             head = self._head_without_thinking
         if self._cached:
-            _mark(system, said)
+            _mark(system, said, sum(map(is_transient, request.messages[-1:])))
         parts = [head]
         if request.tools:
             parts += (b',"tools":', _tools(request.tools, cached=self._cached and not system))
@@ -169,14 +165,16 @@ def _runs_without_thoughts(said: Sequence[Said]) -> bool:
     return first is not None and isinstance(first.content[0], Text | ToolUse)
 
 
-def _mark(system: list[Text], said: list[Said]) -> None:
-    """Say up to where a later request will be the same."""
+def _mark(system: list[Text], said: list[Said], transient: int) -> None:
+    """Say up to where a later request will be the same: not with the last *transient* blocks of this one."""
     if system:
         system[-1].cache_control = EPHEMERAL
     left = _BREAKPOINTS
     for message in reversed(said):
-        block = message.content[-1]
-        if message.role == "user" and not isinstance(block, ToolUse | msgspec.Raw):
+        blocks = message.content
+        block = blocks[-1 - transient] if len(blocks) > transient else None
+        transient = 0
+        if message.role == "user" and block is not None and not isinstance(block, ToolUse | msgspec.Raw):
             block.cache_control = EPHEMERAL
             left -= 1
             if not left:
@@ -195,10 +193,7 @@ def _tools(tools: tuple[ToolDefinition, ...], *, cached: bool) -> bytes:
     ]
     if cached:
         wire[-1]["cache_control"] = {"type": "ephemeral"}
-    try:
-        return _encode(wire)
-    except UnicodeEncodeError:
-        return encodable(json.dumps(wire, ensure_ascii=False)).encode()
+    return encoded_tools(wire)
 
 
 def _encoded(value: list[Text] | list[Said]) -> bytes:

@@ -1,7 +1,7 @@
 """Blocks of thoughts: kept with an answer, signed by the API, and given back to it unchanged. Pure.
 
-They are given back to the model that had them only, in the places where they stood: between the texts and the calls
-of their answer. What stands between them is kept as its length, since the log has it already.
+They are given back to the model that had them only, at the same server, in the places where they stood: between the
+texts and the calls of their answer. What stands between them is kept as its length, since the log has it already.
 """
 
 from collections.abc import Sequence
@@ -9,16 +9,30 @@ from typing import Any
 
 import msgspec
 
-from exeunt.actors.models import Message, ReasoningBlocks, reasoning_blocks_of
+from exeunt.actors.models import (
+    Message,
+    ModelError,
+    ModelErrorKind,
+    ReasoningBlocks,
+    reasoning_blocks_of,
+)
 from exeunt.models.anthropic.blocks import Block, Text
 from exeunt.models.door.jsontext import dumps, is_dict, is_list, loads
 
 KINDS = ("thinking", "redacted_thinking")
 
 
-def provider_tag(model: str) -> str:
-    """Return what marks the thoughts of *model*."""
-    return f"anthropic:{model}"
+def provider_tag(authority: str, model: str) -> str:
+    """Return what marks the thoughts of *model* at a server: others that know the name may not know the signature."""
+    return f"anthropic {authority} {model}"
+
+
+def refuses_thoughts(error: ModelError) -> bool:
+    """Whether a server refuses a request for the thoughts of earlier answers in it."""
+    if error.kind is not ModelErrorKind.BAD_REQUEST:
+        return False
+    words = str(error).lower()
+    return "signature" in words or ("thinking" in words and "block" in words)
 
 
 class Layout:

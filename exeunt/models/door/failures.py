@@ -1,7 +1,7 @@
 """What went wrong, from a status and a body. Pure."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from exeunt.actors.models import ModelError, ModelErrorKind
@@ -118,6 +118,13 @@ def failure_in_answer(error: Any) -> ModelError:
         kind, retry = _by_words({"error": error}) or (_Kind.SERVER_ERROR, True)
     text = f"the provider reports an error: {words}"
     return ModelError(kind, text, retry=retry, status=status, code=_code_of({"error": error}))
+
+
+def censor(error: ModelError, secrets: Iterable[str]) -> None:
+    """Take secrets out of the message of an error: some servers quote the key that they refuse."""
+    for secret in secrets:
+        if error.args and secret in str(error.args[0]):
+            error.args = (str(error.args[0]).replace(secret, "***"), *error.args[1:])
 
 
 def _by_status(status: int) -> tuple[ModelErrorKind, bool]:

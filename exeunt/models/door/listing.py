@@ -1,11 +1,12 @@
 """Which models a provider has."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import trio
 
 from exeunt.actors.models import ModelError, ModelErrorKind
-from exeunt.models.door.failures import failure
+from exeunt.models.door.failures import censor, failure
 from exeunt.models.door.headers import WireHeaders
 from exeunt.models.door.jsontext import is_dict, is_list, loads
 from exeunt.models.http import HttpClient
@@ -19,12 +20,18 @@ MOST_BYTES = 4 * 1024 * 1024
 
 
 async def listed_entries(
-    http: HttpClient, base_url: str, path: str, headers: WireHeaders, *, query: str = ""
+    http: HttpClient,
+    base_url: str,
+    path: str,
+    headers: WireHeaders,
+    *,
+    secrets: Iterable[str | None],
+    query: str = "",
 ) -> list[dict[str, Any]]:
     """Ask for the list at *path* below *base_url*; return what it holds under `data`, in the order of the provider.
 
-    Each has an `id`, which is a text. *query* joins what the base URL has of it. Raises `InvalidConfiguration`,
-    `ModelError`.
+    Each has an `id`, which is a text. *query* joins what the base URL has of it. *secrets* are kept out of the messages
+    of errors. Raises `InvalidConfiguration`, `ModelError`.
     """
     _, target = parse_endpoint(base_url, path)
     if query:
@@ -33,7 +40,9 @@ async def listed_entries(
     with await http.get(target.encode("ascii"), headers, deadline=deadline, max_bytes=MOST_BYTES) as response:
         body = await response.read(deadline=deadline)
         if not 200 <= response.status < 300:
-            raise failure(response.status, response.headers, body)
+            error = failure(response.status, response.headers, body)
+            censor(error, (secret for secret in secrets if secret))
+            raise error
     try:
         answer = loads(body.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:

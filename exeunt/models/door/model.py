@@ -12,8 +12,9 @@ import trio
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.models import ModelDelta, ModelError, ModelRequest, ModelResponse
 from exeunt.models.door.answers import STILL_AT_WORK, AnswerReader
-from exeunt.models.door.failures import MAX_ERROR_BYTES, failure
+from exeunt.models.door.failures import MAX_ERROR_BYTES, censor, failure
 from exeunt.models.door.headers import WireHeaders, with_headers
+from exeunt.models.door.reasoning import without_reasoning
 from exeunt.models.http import HttpClient, PoolLimits, PoolStatistics, Response, Timeouts
 from exeunt.models.http.urls import parse_endpoint, parse_proxy, proxy_from_environment
 
@@ -60,7 +61,8 @@ class HttpModel(ABC):
     """A model behind an HTTP API; a `ModelClient`. A door says what is sent (`_body`) and how it is read (`_reader`).
 
     One object serves any number of sessions of one trio run at once. A call fails with `ModelError` and is not
-    tried again here, but for one case: a kept connection that turns out to be dead. A cancelled call closes its
+    tried again here, but for two cases: a kept connection that turns out to be dead, and reasoning of earlier answers
+    that the server does not take back, without which the request is sent once more. A cancelled call closes its
     own connection and disturbs no other. Without `aclose` the connections go with the object.
     """
 
@@ -192,7 +194,7 @@ class HttpModel(ABC):
             yield
         except ModelError as error:
             self._failures += 1
-            self._censor(error)
+            censor(error, self._secrets)
             raise
         except BaseException:
             self._cancelled += 1
@@ -200,7 +202,23 @@ class HttpModel(ABC):
         finally:
             self._in_flight -= 1
 
+    def _refuses_reasoning(self, error: ModelError) -> bool:
+        """Whether a server refuses a request for the reasoning of earlier answers in it; doors that keep any say."""
+        return False
+
     async def _post(self, request: ModelRequest, *, stream: bool, deadline: float) -> Response:
+        try:
+            return await self._post_once(request, stream=stream, deadline=deadline)
+        except ModelError as error:
+            if not self._refuses_reasoning(error):
+                raise
+            bare = without_reasoning(request)
+            if bare is None:
+                raise
+        # A key that was changed, a server that lost its own: the session would never be answered again.
+        return await self._post_once(bare, stream=stream, deadline=deadline)
+
+    async def _post_once(self, request: ModelRequest, *, stream: bool, deadline: float) -> Response:
         body = self._body(request, stream=stream)
         headers = self._headers[stream]
         if request.headers:
@@ -222,12 +240,6 @@ class HttpModel(ABC):
         except ModelError:
             # The answer is complete. A server that never ends its stream, or breaks it off here, changes nothing.
             return b""
-
-    def _censor(self, error: ModelError) -> None:
-        # Some servers quote the key that they refuse.
-        for secret in self._secrets:
-            if error.args and secret in str(error.args[0]):
-                error.args = (str(error.args[0]).replace(secret, "***"), *error.args[1:])
 
 
 async def _error_body(response: Response) -> bytes:

@@ -20,6 +20,7 @@ from exeunt.actors.models import (
 from exeunt.actors.text import encodable
 from exeunt.models.door.calls import known_name
 from exeunt.models.door.jsontext import dumps, is_dict, is_list, is_object, loads, without_lone_surrogates
+from exeunt.models.door.usage import tokens
 from exeunt.models.door.verdict import judged
 
 _FINISH: Mapping[str, FinishReason] = {
@@ -91,10 +92,10 @@ class Assembly:
         if is_dict(usage):
             read, thought = usage.get("prompt_tokens_details"), usage.get("completion_tokens_details")
             self._usage = Usage(
-                _tokens(usage.get("prompt_tokens")),
-                _tokens(usage.get("completion_tokens")),
-                cache_read_tokens=_tokens(read.get("cached_tokens")) if is_dict(read) else 0,
-                reasoning_tokens=_tokens(thought.get("reasoning_tokens")) if is_dict(thought) else 0,
+                tokens(usage.get("prompt_tokens")),
+                tokens(usage.get("completion_tokens")),
+                cache_read_tokens=tokens(read.get("cached_tokens")) if is_dict(read) else 0,
+                reasoning_tokens=tokens(thought.get("reasoning_tokens")) if is_dict(thought) else 0,
             )
 
     def add_delta(self, delta: Any, finish_reason: Any) -> ModelDelta | None:
@@ -285,10 +286,6 @@ def _index(value: Any) -> int | None:
 
 def _string(value: Any) -> str:
     return value if isinstance(value, str) else ""
-
-
-def _tokens(value: Any) -> int:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
 
 
 def _same_json(one: str, other: str) -> bool:

@@ -46,4 +46,5 @@ async def openai_model_entries(provider: Mapping[str, Any]) -> list[dict[str, An
     reached = {key: value for key, value in provider.items() if key in CONNECTION_KINDS}
     http = openai_provider("-", {"type": "openai", **reached}).http
     headers, _ = wire_headers(bearer(provider.get("api_key")), provider.get("headers") or {})
-    return await listed_entries(http, provider.get("base_url") or DEFAULT_BASE_URL, "/models", headers)
+    base_url = provider.get("base_url") or DEFAULT_BASE_URL
+    return await listed_entries(http, base_url, "/models", headers, secrets=(provider.get("api_key"),))

@@ -4,15 +4,14 @@ Encoded anew for each call. Keeping each message's bytes would double what a ses
 to save about one microsecond a message.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
-from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.models import MediaSupport, Message, ModelRequest, ToolCall, ToolDefinition
 from exeunt.actors.text import encodable
+from exeunt.models.door.bodies import check_described, encoded_tools, open_object
 from exeunt.models.door.calls import EMPTY_TEXT, legal_arguments, legal_name
 from exeunt.models.media import IMAGES_AND_PDFS, fitted, tool_names
 from exeunt.models.openai.parts import Parts, parts_of, results_of
@@ -67,19 +66,9 @@ class RequestEncoder:
         media: MediaSupport | None = None,
     ) -> None:
         """*options* are further fields of the body. Raises `InvalidConfiguration`."""
-        if not isinstance(media, MediaSupport | None):
-            raise InvalidConfiguration(f"media says what the model takes: a MediaSupport, not {media!r:.80}")
-        if not isinstance(model, str) or not model.strip():
-            raise InvalidConfiguration(f"model must be a name, not {model!r}")
-        for name in options:
-            if not isinstance(name, str) or name in _RESERVED:
-                raise InvalidConfiguration(f"options must not hold {name!r}: it is set for each request")
-        try:
-            head = _encode({"model": model, **options})
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidConfiguration(f"model and options must be encodable as JSON: {error}") from error
+        check_described(model, options, _RESERVED, media)
         usage = b',"stream_options":{"include_usage":true}' if stream_usage else b""
-        self._head = head[:-1] + b',"messages":'
+        self._head = open_object({"model": model, **options}) + b',"messages":'
         self._tail = b"}"
         self._stream_tail = b',"stream":true' + usage + b"}"
         self._developer_role = developer_role
@@ -156,10 +145,7 @@ def _tools(tools: tuple[ToolDefinition, ...]) -> bytes:
         }
         for tool in tools
     ]
-    try:
-        return _encode(wire)
-    except UnicodeEncodeError:
-        return encodable(json.dumps(wire, ensure_ascii=False)).encode()
+    return encoded_tools(wire)
 
 
 def _make_encodable(message: _Wire) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 from exeunt.actors.models import FinishReason, ModelDelta, ModelError, ModelErrorKind, ModelResponse, Usage
 from exeunt.models.door.answers import AnswerReader, malformed
 from exeunt.models.door.jsontext import is_dict
+from exeunt.models.door.usage import tokens
 from exeunt.models.door.verdict import judged
 from exeunt.models.http.sse import MAX_EVENT_BYTES
 from exeunt.models.responses.assembly import Assembly, Kind
@@ -143,14 +144,13 @@ def _usage(usage: Any) -> Usage | None:
     read = usage.get("input_tokens_details")
     written = usage.get("output_tokens_details")
     return Usage(
-        _tokens(usage, "input_tokens") or _tokens(usage, "prompt_tokens"),
-        _tokens(usage, "output_tokens") or _tokens(usage, "completion_tokens"),
-        _tokens(read, "cached_tokens"),
-        _tokens(read, "cache_write_tokens"),
-        _tokens(written, "reasoning_tokens"),
+        _named(usage, "input_tokens") or _named(usage, "prompt_tokens"),
+        _named(usage, "output_tokens") or _named(usage, "completion_tokens"),
+        _named(read, "cached_tokens"),
+        _named(read, "cache_write_tokens"),
+        _named(written, "reasoning_tokens"),
     )
 
 
-def _tokens(numbers: Any, name: str) -> int:
-    value = numbers.get(name) if is_dict(numbers) else None
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else 0
+def _named(numbers: Any, name: str) -> int:
+    return tokens(numbers.get(name)) if is_dict(numbers) else 0

@@ -10,9 +10,14 @@ from typing import Any, Literal
 
 from exeunt.actors.models import FinishReason, ModelDelta, ModelResponse, ReasoningBlocks, ToolCall, Usage
 from exeunt.actors.text import encodable
+from exeunt.models.door.answers import malformed
 from exeunt.models.door.calls import known_name
 from exeunt.models.door.jsontext import dumps, is_dict, is_list, is_object, without_lone_surrogates
 from exeunt.models.responses.kept import SEPARATOR, keepable, kept_blocks
+
+MOST_ITEMS = 1_000
+"""In one answer: far above what any model gives. Each is looked for among the others, so a server that sends a million
+would keep everybody else waiting."""
 
 Kind = Literal["message", "function_call", "reasoning"]
 _KINDS: Mapping[str, Kind] = {
@@ -36,6 +41,7 @@ class Slot:
         "part",
         "phase",
         "pieces",
+        "placed",
         "raw",
         "shown",
         "status",
@@ -62,6 +68,8 @@ class Slot:
         """Whether its text or its arguments were told whole."""
         self.told = False
         """Whether the item itself was."""
+        self.placed = False
+        """Whether the end of the response has told its place."""
         self.raw: dict[str, Any] | None = None
         """A reasoning item as it came."""
 
@@ -149,6 +157,7 @@ class Assembly:
             if slot is None:
                 slot = self._begin(kind)
             self._order.append(slot)
+            slot.placed = True
             self._fill(slot, item, done=True)
             shown = self._show_rest(slot)
             if shown is not None:
@@ -179,7 +188,7 @@ class Assembly:
 
     def response(self, finish_reason: FinishReason, keeper: str) -> ModelResponse:
         """Return what there is, whole or not."""
-        slots = self._order + [slot for slot in self._slots if slot not in self._order]
+        slots = self._order + [slot for slot in self._slots if not slot.placed]
         texts: list[str] = []
         calls: list[ToolCall] = []
         reasoning: list[str] = []
@@ -243,7 +252,7 @@ class Assembly:
         *done* says that it is told whole, *end* that the end of the response tells it once more.
         """
         item_id, call_id = _string(item.get("id")), _string(item.get("call_id"))
-        mine = [slot for slot in self._slots if slot.kind == kind and slot not in self._order]
+        mine = [slot for slot in self._slots if slot.kind == kind and not slot.placed]
         for slot in mine:
             if item_id and slot.id == item_id and not (slot.call_id and call_id and slot.call_id != call_id):
                 return slot
@@ -267,11 +276,13 @@ class Assembly:
         """Return the next of its kind that the end of the response has not told of, where that can be *item*."""
         call_id, name = _string(item.get("call_id")), _string(item.get("name"))
         for slot in self._slots:
-            if slot.kind == kind and slot not in self._order and not (call_id and slot.call_id):
+            if slot.kind == kind and not slot.placed and not (call_id and slot.call_id):
                 return slot if slot.name in ("", name) else None
         return None
 
     def _begin(self, kind: Kind) -> Slot:
+        if len(self._slots) >= MOST_ITEMS:
+            raise malformed(f"the answer has more than {MOST_ITEMS} items", retry=False)
         slot = Slot(kind)
         self._slots.append(slot)
         return slot

@@ -4,23 +4,11 @@ import ssl
 from collections.abc import Mapping
 from typing import Any, Literal
 
-import msgspec
-
-from exeunt.actors.media import Media
-from exeunt.actors.models import (
-    MediaSupport,
-    Message,
-    ModelError,
-    ModelErrorKind,
-    ModelRequest,
-    Role,
-    ToolCall,
-    reasoning_blocks_of,
-)
+from exeunt.actors.models import MediaSupport, ModelError, ModelErrorKind, ModelRequest
 from exeunt.models.door.answers import AnswerReader
 from exeunt.models.door.headers import bearer, wire_headers
 from exeunt.models.door.model import MAX_RESPONSE_BYTES, Connecting, HttpModel
-from exeunt.models.http import HttpClient, PoolLimits, Response, Timeouts
+from exeunt.models.http import HttpClient, PoolLimits, Timeouts
 from exeunt.models.http.urls import parse_endpoint
 from exeunt.models.openai.model import DEFAULT_BASE_URL
 from exeunt.models.responses.answers import ResponseReader
@@ -93,27 +81,8 @@ class ResponsesModel(HttpModel):
     def _reader(self, request: ModelRequest) -> AnswerReader:
         return ResponseReader({tool.name for tool in request.tools}, keeper=self._keeper)
 
-    async def _post(self, request: ModelRequest, *, stream: bool, deadline: float) -> Response:
-        try:
-            return await super()._post(request, stream=stream, deadline=deadline)
-        except ModelError as error:
-            if not refuses_reasoning(error):
-                raise
-            bare = without_reasoning(request)
-            if bare is None:
-                raise
-        # A key that was changed, a server that lost its own: the session would never be answered again.
-        return await super()._post(bare, stream=stream, deadline=deadline)
-
-
-class _Bare(msgspec.Struct, frozen=True, gc=False):
-    """A message without what its model wants to be given back."""
-
-    role: Role
-    content: str
-    tool_calls: tuple[ToolCall, ...]
-    tool_call_id: str | None
-    media: tuple[Media, ...]
+    def _refuses_reasoning(self, error: ModelError) -> bool:
+        return refuses_reasoning(error)
 
 
 def refuses_reasoning(error: ModelError) -> bool:
@@ -122,14 +91,3 @@ def refuses_reasoning(error: ModelError) -> bool:
         return False
     words = str(error).lower()
     return "encrypted" in words or "'reasoning'" in words
-
-
-def without_reasoning(request: ModelRequest) -> ModelRequest | None:
-    """Return *request* without the reasoning of earlier answers; `None` where it has none."""
-    if all(reasoning_blocks_of(message) is None for message in request.messages):
-        return None
-    messages: list[Message] = [
-        _Bare(message.role, message.content, message.tool_calls, message.tool_call_id, message.media)
-        for message in request.messages
-    ]
-    return msgspec.structs.replace(request, messages=messages)

@@ -5,13 +5,11 @@ to store nothing.
 """
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
 
-from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.models import (
     MediaSupport,
     Message,
@@ -23,6 +21,7 @@ from exeunt.actors.models import (
     reasoning_blocks_of,
 )
 from exeunt.actors.text import encodable
+from exeunt.models.door.bodies import check_described, encoded_tools, open_object
 from exeunt.models.door.calls import EMPTY_TEXT, legal_arguments, legal_name
 from exeunt.models.door.jsontext import is_list
 from exeunt.models.media import IMAGES_AND_PDFS, fitted
@@ -78,22 +77,13 @@ class RequestEncoder:
 
         Raises `InvalidConfiguration`.
         """
-        if not isinstance(media, MediaSupport | None):
-            raise InvalidConfiguration(f"media says what the model takes: a MediaSupport, not {media!r:.80}")
-        if not isinstance(model, str) or not model.strip():
-            raise InvalidConfiguration(f"model must be a name, not {model!r}")
-        for name in options:
-            if not isinstance(name, str) or name in _RESERVED:
-                raise InvalidConfiguration(f"options must not hold {name!r}: it is set for each request")
+        check_described(model, options, _RESERVED, media)
         fields = {"model": model, "store": False, **options}
         if fields.get("reasoning") and not fields["store"]:
             # Without it some servers give nothing that a later request could hold. Others refuse to be asked for it by
             # a model that does not reason, so only who sets `reasoning` asks.
             fields["include"] = _with_encrypted(fields.get("include"))
-        try:
-            self._head = _encode(fields)[:-1]
-        except (TypeError, ValueError, RecursionError) as error:
-            raise InvalidConfiguration(f"model and options must be encodable as JSON: {error}") from error
+        self._head = open_object(fields)
         self._developer_role = developer_role
         self._keeper = keeper
         self._media = media or IMAGES_AND_PDFS
@@ -196,11 +186,7 @@ def _tools(tools: tuple[ToolDefinition, ...]) -> list[bytes]:
         }
         for tool in tools
     ]
-    try:
-        text = _encode(wire)
-    except UnicodeEncodeError:
-        text = encodable(json.dumps(wire, ensure_ascii=False)).encode()
-    return [b',"tools":', text]
+    return [b',"tools":', encoded_tools(wire)]
 
 
 def _make_encodable(item: Item) -> None:

@@ -15,6 +15,7 @@ import trio
 from exeunt.actors.errors import ExeuntError, SessionBusy
 from exeunt.actors.events import Event, SessionCompacted, SessionFailed, SessionIdle, SessionShutdown
 from exeunt.actors.models import Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse
+from exeunt.actors.session.putting import put_anywhere
 from exeunt.actors.text import encodable, without_datetime
 from exeunt.actors.turn import budget
 from exeunt.policies.summaries import Said
@@ -190,21 +191,23 @@ async def summarize(
     Raises `ModelError`, also for an answer without a text, and `CreditsExhausted`.
     """
     prompt = f"{PROMPT}\n\nThe user asks for this in particular:\n{instructions}" if instructions else PROMPT
+    options = actor.options
     request = ModelRequest(
-        (*messages, Said("user", prompt)), actor.options.tools.definitions, actor.id, "compaction"
+        (*messages, Said("user", prompt)), options.tools.definitions, actor.id, "compaction"
     )
     refused = budget.refusal(actor)
     if refused is not None:
         raise refused
-    with trio.move_on_after(actor.options.waits.model_total):
-        answer = await actor.options.model.complete(request)
-        if actor.options.prices:
-            actor.put(budget.charge, request, answer)
+    with trio.move_on_after(options.waits.model_total):
+        answer = await options.model.complete(request)
+        # Meanwhile the session may have left memory, or have ended: then its log takes nothing more.
+        if options.prices and actor.status not in ("closed", "failed"):
+            await put_anywhere(actor, budget.charge, options, request, answer)
         if not answer.content.strip():
             raise ModelError(ModelErrorKind.EMPTY_ANSWER, "the model gave no summary")
         return answer
     raise ModelError(
-        ModelErrorKind.TIMEOUT, f"the model gave no summary within {actor.options.waits.model_total:g} s"
+        ModelErrorKind.TIMEOUT, f"the model gave no summary within {options.waits.model_total:g} s"
     )
 
 

@@ -13,9 +13,10 @@ from exeunt.models.door.answers import STILL_AT_WORK, malformed
 from exeunt.models.door.headers import with_headers
 from exeunt.models.door.jsontext import is_dict, loads
 from exeunt.models.door.model import ModelStatistics
+from exeunt.models.door.reasoning import without_reasoning
 from exeunt.models.responses.answers import ResponseReader
 from exeunt.models.responses.failures import failed
-from exeunt.models.responses.model import ResponsesModel, refuses_reasoning, without_reasoning
+from exeunt.models.responses.model import ResponsesModel, refuses_reasoning
 from exeunt.models.responses.requests import Encoded
 from exeunt.models.responses.sockets.line import Line, SocketOpener, whole
 from exeunt.models.responses.sockets.lines import Lines
