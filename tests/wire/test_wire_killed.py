@@ -85,6 +85,25 @@ async def test_without_the_pending_work_the_call_is_interrupted_and_nothing_runs
     assert text == "The execution of this tool, or a previous tool was interrupted."
 
 
+async def test_the_first_idle_that_a_client_sees_ends_its_own_message() -> None:
+    """The SDKs wait for one, whatever it ends, and would return before there is an answer."""
+    store, model = MemoryStore(), ScriptedModel([hang(), "the answer"])
+    async with served(store, model, settled=False) as wire:
+        client = await wire.connect()
+        await client.create()
+        await client.say()
+        await client.event("assistant.turn_start")
+        killed = await copy_of(wire, store)
+    async with served(killed, model) as wire:
+        client = await come_back(wire, go_on=False)
+        # The answer to the request that follows comes behind all that the first has brought about.
+        await client.call("session.getMessages", sessionId="s")
+        assert client.kinds() == ["session.resume", "assistant.turn_end"]
+        await client.say("next")
+        await client.event("session.idle")
+        assert [event["data"]["content"] for event in client.events("assistant.message")] == ["the answer"]
+
+
 async def test_an_approval_waits_on_under_the_same_request() -> None:
     store, model = MemoryStore(), ScriptedModel([call("t"), "done"])
     async with served(store, model, settled=False) as wire:
