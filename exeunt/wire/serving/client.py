@@ -79,8 +79,8 @@ class Client:
         """Whether `session.idle` can mean something to it.
 
         Not while it comes, and has nothing gone on with: what ends then, such as the turn that a kill has cut off, it
-        has not begun. It would be told behind the answer to its `session.resume`, and the SDKs would take it for the end
-        of the message that they send next.
+        has not begun. It would be told behind the answer to its `session.resume`, and the SDKs would take it for the
+        end of the message that they send next.
         """
         return self._held is None or bool(self.config.continuePendingWork)
 
