@@ -32,6 +32,12 @@ OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.E
 TRY_AGAIN = 0.1
 """Seconds until a connection is accepted again after one of these."""
 
+GOODBYE = "The server has ended. Take the session up again with session.resume"
+"""What clients are told whose sessions are at work then."""
+
+FAREWELL = 1.0
+"""Seconds for that: who reads takes it at once."""
+
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
@@ -118,6 +124,19 @@ class WireServer:
         """Serve one client; return when it has left, or is cut off."""
         connection = self._connection(stream, name)
         await connection.run()
+
+    async def say_goodbye(self) -> None:
+        """Tell the clients whose sessions are at work that nobody here goes on with them. Waits `FAREWELL` at most.
+
+        The SDKs wait for an event of the session. That the connection has ended they do not notice meanwhile, and they
+        would wait until their time is over.
+        """
+        for served in list(self.hub.sessions.values()):
+            actor = self.hub.host.find(served.session_id)
+            if served.clients and actor is not None and actor.active:
+                served.notify("session.error", {"errorType": "server_ended", "message": GOODBYE})
+        with trio.move_on_after(FAREWELL):
+            await self.flushed()
 
     async def flushed(self) -> None:
         """Wait until all that was posted is written."""
@@ -245,6 +264,7 @@ async def open_wire_server(
         yield Listening(server, where)
     finally:
         with trio.CancelScope(shield=True):
+            await server.say_goodbye()
             await host.services.stop_child("wire")
             if unix is not None:
                 await trio.Path(unix).unlink(missing_ok=True)

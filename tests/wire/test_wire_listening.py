@@ -9,7 +9,11 @@ import trio
 
 from exeunt import EndpointUnavailable, InvalidConfiguration
 from exeunt.host import open_host
+from exeunt.testing import ScriptedModel, hang
+from exeunt.wire import server
 from exeunt.wire.server import open_wire_server
+from exeunt.wire.serving.models import DefaultProvider
+from tests.wire.wire_client import WireClient
 
 
 async def test_a_port_that_another_program_has_is_named_and_nothing_has_failed(
@@ -100,3 +104,50 @@ async def test_a_server_that_fails_listens_again_at_the_same_port(
         stream = await trio.open_tcp_stream("127.0.0.1", listening.port)
         await stream.aclose()
     assert "Protocol error" in caplog.text
+
+
+async def test_who_waits_for_a_turn_is_told_that_the_server_ends() -> None:
+    model = ScriptedModel([hang(), "quick"])
+    default = DefaultProvider(client=model, model="scripted")
+    async with open_host() as host, trio.open_nursery() as nursery:
+        async with open_wire_server(host, port=0, default=default) as listening:
+            assert listening.port is not None
+            client = WireClient(await trio.open_tcp_stream("127.0.0.1", listening.port))
+            nursery.start_soon(client.run)
+            await client.call("connect")
+            await client.create("busy")
+            await client.say(session="busy")
+            await client.event("assistant.turn_start")
+            await client.create("idle")
+            await client.say(session="idle")
+            await client.event("session.idle")
+        with trio.fail_after(20):
+            await client.closed.wait()
+        await client.stream.aclose()
+        (told,) = client.events("session.error", session="busy")
+        assert told["data"]["errorType"] == "server_ended"
+        assert "session.resume" in told["data"]["message"]
+        assert client.events("session.error", session="idle") == []
+
+
+async def test_a_client_that_never_reads_does_not_keep_a_server_from_ending(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(server, "FAREWELL", 0.01)
+    default = DefaultProvider(client=ScriptedModel([hang()]), model="scripted")
+    async with open_host() as host:
+        with trio.fail_after(20):
+            async with open_wire_server(host, port=0, default=default) as listening:
+                assert listening.port is not None
+                client = WireClient(await trio.open_tcp_stream("127.0.0.1", listening.port))
+                async with trio.open_nursery() as reading:
+                    reading.start_soon(client.run)
+                    await client.call("connect")
+                    await client.create()
+                    await client.say()
+                    await client.event("assistant.turn_start")
+                    reading.cancel_scope.cancel()
+                (connection,) = listening.server.connections
+                # More than the buffers of the system take.
+                connection.post(b"x" * 30_000_000)
+        await client.stream.aclose()
