@@ -216,6 +216,11 @@ class Served:
         assert self.session is not None
         return self.session
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether another server has taken it up, or deleted it; it has left memory here without a word then."""
+        return self.session is not None and self.session.statistics().status == "closed"
+
     def options(self) -> tuple[str, SessionOptions]:
         """Return the name of the model, and the options that follow from what the clients want."""
         return configuration.options_for(self, self.hub.handlers)
