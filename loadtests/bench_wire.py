@@ -21,10 +21,26 @@ from tests.interop.node import modules
 HERE = Path(__file__).parent / "wire"
 
 OURS = "Exeunt"
+JOURNAL = "with journal"
+FILES = "with files"
 THEIRS = "reference"
 
-ROUNDS = {1: 200, 50: 20, 200: 5, 1000: 2}
+ROUNDS = {1: 200, 50: 20, 200: 5, 1000: 1}
 """Turns of each kind of one session, by how many sessions there are: enough that a part takes a second or more."""
+
+
+@attrs.frozen
+class Runtime:
+    """What the client starts, and where that keeps sessions."""
+
+    path: Path
+    journal: bool = False
+    files: bool = False
+
+    def environment(self, home: Path) -> Mapping[str, str]:
+        """The variables that say so."""
+        kept = {"COPILOT_HOME": str(home)} if self.files else {}
+        return kept | ({"EXEUNT_JOURNAL": f"sqlite:///{home / 'journal.sqlite3'}"} if self.journal else {})
 
 
 @attrs.frozen
@@ -49,13 +65,17 @@ def run(size: Size) -> None:
     """Measure both runtimes at each number of sessions."""
     counts = size.pick(full=[1, 50, 200, 1000], quick=[1, 20], tiny=[1])
     packages = modules(optional=size is not Size.TINY)
-    runtimes = {OURS: Path(sys.executable).with_name("exeunt-runtime")}
+    ours = Path(sys.executable).with_name("exeunt-runtime")
+    # The reference writes files into its home, and has no journal that would survive its crash.
+    runtimes = {OURS: Runtime(ours)}
     if size is not Size.TINY:
-        runtimes[THEIRS] = _reference(packages)
+        runtimes[JOURNAL] = Runtime(ours, journal=True)
+        runtimes[FILES] = Runtime(ours, files=True)
+        runtimes[THEIRS] = Runtime(_reference(packages), files=True)
     for count in counts:
         rounds = size.pick(full=ROUNDS.get(count, 5), quick=max(2, 40 // count), tiny=1)
         for tcp in (False, True) if count == 1 else (False,):
-            runs = {name: _measure(path, packages, count, rounds, tcp=tcp) for name, path in runtimes.items()}
+            runs = {name: _measure(one, packages, count, rounds, tcp=tcp) for name, one in runtimes.items()}
             _show(
                 f"{count:,} sessions at once, {rounds} turns of each kind, over {'TCP' if tcp else 'pipes'}",
                 count,
@@ -73,11 +93,11 @@ def _reference(packages: Path) -> Path:
     return found[0]
 
 
-def _measure(runtime: Path, packages: Path, count: int, rounds: int, *, tcp: bool) -> Run:
+def _measure(runtime: Runtime, packages: Path, count: int, rounds: int, *, tcp: bool) -> Run:
     with tempfile.TemporaryDirectory() as home, running(["node", str(HERE / "model.mjs")]) as model:
-        env = {"EXEUNT_INTEROP_MODULES": str(packages), "COPILOT_HOME": home}
+        env = {"EXEUNT_INTEROP_MODULES": str(packages), **runtime.environment(Path(home))}
         url = f"http://127.0.0.1:{output(model).readline().strip()}/v1"
-        job = {"runtime": str(runtime), "tcp": tcp, "model": url, "sessions": count, "rounds": rounds}
+        job = {"runtime": str(runtime.path), "tcp": tcp, "model": url, "sessions": count, "rounds": rounds}
         with running(["node", str(HERE / "client.mjs"), json.dumps(job)], env) as client:
             return dict(_parts(client, model.pid))
 
@@ -109,7 +129,7 @@ def _show(title: str, count: int, rounds: int, runs: Mapping[str, Run]) -> None:
     def row(label: str, value: Callable[[Run], float], *, more_is_better: bool) -> None:
         figures = [value(each) for each in runs.values()]
         if THEIRS in runs and all(figures):
-            figures.append(figures[0] / figures[1] if more_is_better else figures[1] / figures[0])
+            figures.append(figures[0] / figures[-1] if more_is_better else figures[-1] / figures[0])
         table.row(label, *figures)
 
     row("sessions made per second", lambda r: count / r["create"].seconds, more_is_better=True)
@@ -135,12 +155,14 @@ def _show(title: str, count: int, rounds: int, runs: Mapping[str, Run]) -> None:
         )
         row("kB a session, after all turns", lambda r: _kilobytes(r, "clear", count), more_is_better=False)
     row("MB of the empty runtime", lambda r: r["ready"].resident / 1e6, more_is_better=False)
-    client = [
-        sum(part.client_cpu for name, part in r.items() if name == "plain") / turns * 1e3
-        for r in runs.values()
-    ]
-    model = [r["plain"].model_cpu / turns * 1e3 for r in runs.values()]
-    table.note(f"a plain turn took the client {client[0]:.2f} ms of CPU, the model server {model[0]:.2f} ms")
+    ours, model = runs[OURS]["plain"], runs[OURS]["plain"].model_cpu / turns * 1e3
+    made = runs[OURS]["create"].client_cpu / count * 1e3
+    table.note(
+        f"a plain turn took the client {ours.client_cpu / turns * 1e3:.2f} ms of CPU, the model {model:.2f} ms"
+    )
+    table.note(
+        f"a session that was made took the client {made:.2f} ms of CPU; `times` is {OURS} and {THEIRS}"
+    )
 
 
 def _of(part: str, figure: Callable[[Part], float]) -> Callable[[Run], float]:

@@ -72,7 +72,7 @@ def _profiles(sessions: int, rounds: int) -> "Iterator[tuple[str, Counter[Functi
     packages = modules(optional=False)
     runtime = Path(sys.executable).with_name("exeunt-runtime")
     with tempfile.TemporaryDirectory() as home, running(["node", str(HERE / "model.mjs")]) as model:
-        env = {"EXEUNT_INTEROP_MODULES": str(packages), "COPILOT_HOME": home}
+        env = {"EXEUNT_INTEROP_MODULES": str(packages)}
         url = f"http://127.0.0.1:{output(model).readline().strip()}/v1"
         job = {"runtime": str(runtime), "tcp": False, "model": url, "sessions": sessions, "rounds": rounds}
         names = ["ready", "create", "warm", *PARTS, "leave"]

@@ -18,11 +18,19 @@ FOLDER = Path(exeunt.metrics.__file__).parent / "dashboards"
 def test_a_dashboard_asks_only_for_samples_that_there_are(name: str) -> None:
     metrics = Metrics(strict=True)
     metrics.attach(Statistics)
-    metrics.observe("s1", [make.usage(), make.tool_complete()])
+    metrics.observe("s1", [make.usage(), make.tool_complete(), make.handoff()])
     there = {sample.name for family in metrics.registry.collect() for sample in family.samples}
     asked = set(re.findall(r"\bexeunt_\w+", (FOLDER / name).read_text(encoding="utf-8")))
     assert asked
     assert asked <= there
+
+
+def test_the_dashboard_shows_every_metric() -> None:
+    shown = (FOLDER / "exeunt.json").read_text(encoding="utf-8")
+    metrics = Metrics(strict=True)
+    metrics.attach(Statistics)
+    names = {family.name for family in metrics.registry.collect()}
+    assert [name for name in sorted(names) if f"{name}_" not in shown and f"{name}{{" not in shown] == []
 
 
 def test_the_dashboard_is_one_that_grafana_can_import() -> None:
