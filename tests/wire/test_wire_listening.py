@@ -99,6 +99,7 @@ async def test_a_server_that_fails_listens_again_at_the_same_port(
     async with open_host() as host, open_wire_server(host, port=0) as listening:
         assert listening.port is not None
         with trio.fail_after(20):
+            await trio.lowlevel.checkpoint()
             while host.services.statistics().restarts < 1:  # noqa: ASYNC110
                 await trio.sleep(0.001)
         stream = await trio.open_tcp_stream("127.0.0.1", listening.port)
