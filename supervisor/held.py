@@ -17,6 +17,7 @@ from exeunt.actors.errors import (
     SessionExists,
     SessionNotConfigured,
     SessionNotFound,
+    SessionOwnedElsewhere,
 )
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.ports import Observer, Tracing
@@ -41,6 +42,10 @@ logger = logging.getLogger("exeunt.supervisor")
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
+
+TAKE_UPS = 5
+"""Attempts to take a session up from another host, each of which that one's last writes may come before. They come some
+milliseconds apart; a host that goes on writing for longer was given the session meanwhile."""
 
 OptionsResolver = Callable[[str, SessionMetadata], Awaitable[SessionOptions]]
 
@@ -119,9 +124,18 @@ class HeldSessions:
         """Take up a stored session, or attach to it if it is in memory; eight at once make one actor.
 
         Without *options* those that it had in this process are used, or what the host's resolver gives. Returns when
-        it is durable that this host has the session; cancelled meanwhile, it has it all the same.
+        it is durable that this host has the session; cancelled meanwhile, it has it all the same. Another host that
+        is at work on it may write once more before that: then it is read again, `TAKE_UPS` times.
         Raises `SessionNotFound`, `SessionNotConfigured`, `SessionOwnedElsewhere`, `JournalError`.
         """
+        for _ in range(TAKE_UPS - 1):
+            with contextlib.suppress(SessionOwnedElsewhere):
+                return await self._reopen(session_id, options, continue_pending_work)
+        return await self._reopen(session_id, options, continue_pending_work)
+
+    async def _reopen(
+        self, session_id: str, options: SessionOptions | None, continue_pending_work: bool
+    ) -> Session:
         self._check_open()
         await self.wait_taken_up(require_text("a session id", session_id))
         actor = self._actors.get(session_id)
@@ -129,7 +143,7 @@ class HeldSessions:
             waiter = Waiter()
             actor.put(aborts.stop, actor.stop_reason, waiter)
             await waiter.wait()
-            return await self.reopen_session(session_id, options, continue_pending_work=continue_pending_work)
+            return await self._reopen(session_id, options, continue_pending_work)
         if actor is not None and actor.status not in ("closed", "failed"):
             await trio.lowlevel.checkpoint()
             if options is not None:

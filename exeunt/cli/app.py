@@ -3,7 +3,7 @@
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -323,7 +323,10 @@ def serve(
             help=f"Tell the models date and time. {_default('EXEUNT_CURRENT_DATETIME')}",
         ),
     ] = False,
-    log_level: Annotated[str, typer.Option(metavar="LEVEL", help="error, warning, info, debug.")] = "info",
+    log_level: Annotated[
+        Literal["none", "error", "warning", "info", "debug"],
+        typer.Option(metavar="LEVEL", help="none, error, warning, info, debug."),
+    ] = "info",
 ) -> None:
     """Serve sessions to clients: the official Copilot SDKs, unchanged.
 
@@ -357,7 +360,7 @@ def serve(
             options=WireOptions(
                 wait_for_clients=wait_for_clients,
                 context_tokens=providers.context_tokens(os.environ),
-                attachments_root=attachments_root or providers.attachments_root(os.environ),
+                attachments_root=providers.attachments_root(os.environ, attachments_root),
                 session_files=providers.session_files(os.environ, session_files),
                 instruction_roots=switches.instruction_roots(os.environ, instruction_root or ()),
                 current_datetime=current_datetime

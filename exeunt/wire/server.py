@@ -3,6 +3,7 @@
 import errno
 import importlib
 import logging
+import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
@@ -30,6 +31,12 @@ OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.E
 
 TRY_AGAIN = 0.1
 """Seconds until a connection is accepted again after one of these."""
+
+GOODBYE = "The server has ended. Take the session up again with session.resume"
+"""What clients are told whose sessions are at work then."""
+
+FAREWELL = 1.0
+"""Seconds for that: who reads takes it at once."""
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
@@ -117,6 +124,19 @@ class WireServer:
         """Serve one client; return when it has left, or is cut off."""
         connection = self._connection(stream, name)
         await connection.run()
+
+    async def say_goodbye(self) -> None:
+        """Tell the clients whose sessions are at work that nobody here goes on with them. Waits `FAREWELL` at most.
+
+        The SDKs wait for an event of the session. That the connection has ended they do not notice meanwhile, and they
+        would wait until their time is over.
+        """
+        for served in list(self.hub.sessions.values()):
+            actor = self.hub.host.find(served.session_id)
+            if served.clients and actor is not None and actor.active:
+                served.notify("session.error", {"errorType": "server_ended", "message": GOODBYE})
+        with trio.move_on_after(FAREWELL):
+            await self.flushed()
 
     async def flushed(self) -> None:
         """Wait until all that was posted is written."""
@@ -215,20 +235,36 @@ async def open_wire_server(
         raise InvalidConfiguration(
             f"{address} can be reached from other machines: give the server a token, or let it listen on 127.0.0.1"
         )
+    if port is not None and (type(port) is not int or not 0 <= port <= 65_535):
+        raise InvalidConfiguration(f"port is {port!r}: give a number from 0 (any free one) to 65535")
     server = WireServer(host, options=options, tokens=known, default=default)
-    opened: list[trio.SocketListener] = []
+    # Here, and not as the child's first step: where it cannot listen, that is its caller's mistake and no failure.
+    opened = await _listeners(address, port, unix)
+    where = None if port is None else _port(opened)
+    fresh = True
 
     async def open_listeners() -> Sequence[trio.SocketListener]:
-        # After a failure the port must be the same.
-        chosen = _port(opened) if opened and port is not None else port
-        opened[:] = await _listeners(address, chosen, unix)
+        nonlocal fresh
+        if not fresh:
+            # After a failure the port must be the same.
+            opened[:] = await _listeners(address, where, unix)
+        fresh = False
         return opened
 
-    await host.services.start_child(ChildSpec("wire", server.run, args=(open_listeners,)))
     try:
-        yield Listening(server, None if port is None else _port(opened))
+        await host.services.start_child(ChildSpec("wire", server.run, args=(open_listeners,)))
+    except BaseException:
+        for listener in opened:
+            listener.socket.close()
+        if unix is not None:
+            with trio.CancelScope(shield=True):
+                await trio.Path(unix).unlink(missing_ok=True)
+        raise
+    try:
+        yield Listening(server, where)
     finally:
         with trio.CancelScope(shield=True):
+            await server.say_goodbye()
             await host.services.stop_child("wire")
             if unix is not None:
                 await trio.Path(unix).unlink(missing_ok=True)
@@ -262,6 +298,8 @@ async def _unix_listener(path: Path) -> trio.SocketListener:
     try:
         file = trio.Path(path)
         if await file.is_socket():
+            if await _answers(path):
+                raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
             # One that a server has left behind, which was killed.
             await file.unlink()
         await socket.bind(str(path))
@@ -271,6 +309,16 @@ async def _unix_listener(path: Path) -> trio.SocketListener:
         socket.close()
         raise
     return trio.SocketListener(socket)
+
+
+async def _answers(path: Path) -> bool:
+    """Whether anybody listens on a Unix socket."""
+    with trio.socket.socket(trio.socket.AF_UNIX, trio.socket.SOCK_STREAM) as probe:
+        try:
+            await probe.connect(str(path))
+        except ConnectionRefusedError:
+            return False
+        return True
 
 
 BACKLOG = 1024

@@ -4,6 +4,7 @@
 it takes up what another process has left, lets it come to its end, and leaves.
 """
 
+import logging
 import os
 import sys
 import threading
@@ -110,6 +111,8 @@ def main(arguments: list[str]) -> None:
     timer = threading.Timer(LIFETIME, os._exit, (1,))
     timer.daemon = True
     timer.start()
+    # The kill may cut a write off, of which the journal warns: whether anything was lost is in the report.
+    logging.basicConfig(level=logging.ERROR)
     trio.run(resume if "--resume" in arguments else play, folder)
 
 

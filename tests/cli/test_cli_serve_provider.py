@@ -1,11 +1,13 @@
 """What a server's models are, and what they cost: an option before the file, the file before the environment."""
 
+import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from exeunt import InvalidConfiguration, Price
-from exeunt.cli.serve.provider import default_provider, read_file
+from exeunt.cli.serve.provider import ProviderTable, attachments_root, default_provider, read_file
 
 FILE = """
 [provider]
@@ -60,3 +62,42 @@ def test_a_file_with_prices_that_are_none_is_refused(tmp_path: Path, table: str)
     path.write_text(table)
     with pytest.raises(InvalidConfiguration, match="prices"):
         read_file(path)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (
+            {"wire_api": "foo"},
+            "wire API 'foo' of the provider is not known: use one of completions, responses",
+        ),
+        ({"wire_api": "foo", "model": "m"}, "wire API 'foo'"),
+        ({"base_url": "127.0.0.1:8080/v1"}, "base_url must begin with http:// or https://"),
+        ({"base_url": "ftp://example.org"}, "base_url must begin with http:// or https://"),
+        ({"kind": "anthropic", "wire_api": "responses"}, "wire_api, which type 'anthropic' does not know"),
+        (
+            {"table": ProviderTable(type="openai", options={"messages": []})},
+            "options must not hold 'messages'",
+        ),
+        ({"table": ProviderTable(type="openai", media={"imges": True})}, "imges"),
+        ({"table": ProviderTable(type="openai", headers={"a b": "c"})}, "no header name"),
+    ],
+)
+def test_a_provider_that_no_request_could_go_to_is_refused_at_once(
+    options: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InvalidConfiguration, match=re.escape(said)):
+        default_provider({}, **options)
+
+
+def test_a_folder_for_attachments_may_be_named_from_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "shared").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert attachments_root({}, Path("shared")) == tmp_path / "shared"
+    assert attachments_root({"EXEUNT_ATTACHMENTS_ROOT": "shared"}) == tmp_path / "shared"
+    assert attachments_root({"EXEUNT_ATTACHMENTS_ROOT": "none"}, Path("shared")) == tmp_path / "shared"
+    assert attachments_root({"EXEUNT_ATTACHMENTS_ROOT": ""}) is None
+    with pytest.raises(InvalidConfiguration, match="'none' is no folder"):
+        attachments_root({}, Path("none"))

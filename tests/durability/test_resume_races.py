@@ -1,5 +1,6 @@
 """Several who take up one session at once: on one host, and on two."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,8 @@ from exeunt import Session, SessionClosed, SessionExists, SessionOwnedElsewhere
 from exeunt.actors.events import Event
 from exeunt.stores.postgres import PostgresStore
 from exeunt.stores.sqlite import SqliteStore
-from exeunt.supervisor.journal import Store
+from exeunt.supervisor.held import TAKE_UPS
+from exeunt.supervisor.journal import Row, Store
 from exeunt.testing import Gate, ScriptedModel, call, say
 from exeunt.testing.faulty_store import FaultyStore, MemoryStore
 from tests.actors.clear_support import logged, plain_tool, settled, types
@@ -159,6 +161,55 @@ async def test_of_two_hosts_the_one_that_came_first_loses_and_stops_without_writ
         second_events = await second.journal.read(SESSION)
         accepted = [event.prompt for event in second_events if event.type == "message.accepted"]  # type: ignore[attr-defined]
         assert accepted == ["hello", "mine now", "and on", "back here"]
+
+
+class Overtaken(MemoryStore):
+    """A store into which another host writes once more, right before each of the next writes."""
+
+    def __init__(self, rows: Sequence[Row], late: Sequence[Row]) -> None:
+        super().__init__()
+        super().write(rows)
+        self.late = list(late)
+
+    def write(self, rows: Sequence[Row]) -> Sequence[str]:
+        if self.late:
+            assert super().write([self.late.pop(0)]) == []
+        return super().write(rows)
+
+
+async def late_writes() -> tuple[list[Row], list[Row]]:
+    """The rows of a stored session, and those that a host which goes on with it adds."""
+    store = await stored()
+    known: list[Row] = []
+    store.change(SESSION, known.extend)
+    async with doomed(store) as host:
+        session = await resume(host, ScriptedModel([], default=say("here")))
+        for _ in range(3):
+            await session.send_and_wait("go on")
+            await durable(session)
+    rows: list[Row] = []
+    store.change(SESSION, rows.extend)
+    return known, rows[len(known) :]
+
+
+async def test_a_host_that_writes_once_more_while_its_session_is_taken_up_loses_it() -> None:
+    known, late = await late_writes()
+    store = Overtaken(known, late[: TAKE_UPS - 1])
+    # What an attempt that lost has shown is in no log, so the host is not checked.
+    async with doomed(store) as host:
+        session = await resume(host, ScriptedModel(["mine"]))
+        assert store.late == []
+        assert (await session.send_and_wait("and now?")).content == "mine"
+        assert len(await logged(session, "session.resume")) == 2
+
+
+async def test_a_host_that_goes_on_writing_keeps_its_session() -> None:
+    known, late = await late_writes()
+    assert len(late) >= TAKE_UPS
+    async with doomed(Overtaken(known, late[:TAKE_UPS])) as host:
+        with pytest.raises(SessionOwnedElsewhere):
+            await resume(host, ScriptedModel([]))
+        await until(lambda: not host.actors())
 
 
 async def test_a_loser_in_the_middle_of_a_turn_starts_no_tool_any_more() -> None:

@@ -11,7 +11,7 @@ import msgspec
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.prices import Price
 from exeunt.configuration import priced
-from exeunt.models import PROVIDER_TYPES, TRANSPORTS, WIRE_APIS
+from exeunt.models import PROVIDER_TYPES, TRANSPORTS, WIRE_APIS, model_from_provider
 from exeunt.structuring import structured
 from exeunt.wire.options import WireOptions
 from exeunt.wire.serving.models import DefaultProvider
@@ -73,8 +73,8 @@ def default_provider(
 ) -> DefaultProvider:
     """Return the provider: an option wins over the file, and the file over the environment.
 
-    Raises `InvalidConfiguration` for a type or an API that is not known, for a variable that is named and not set, and
-    for prices that are none.
+    Raises `InvalidConfiguration` for a type or an API that is not known, for an address, a header or an option that
+    cannot be sent, for a variable that is named and not set, and for prices that are none.
     """
     table = table or ProviderTable()
     kind = kind or table.type or environ.get("EXEUNT_PROVIDER_TYPE")
@@ -88,11 +88,12 @@ def default_provider(
     key = environ.get("EXEUNT_PROVIDER_API_KEY") if variable is None else _set(environ, variable)
     auto_model = auto_model or table.auto_model or environ.get("EXEUNT_AUTO_MODEL") or None
     known = prices or prices_in(environ)
+    api = _api(wire_api or table.wire_api, table.transport, environ)
     if kind is None and base_url is None and key is None:
         return DefaultProvider(model=model, auto_model=auto_model, prices=known)
     provider: dict[str, Any] = {
         "type": kind or "openai",
-        **_api(wire_api or table.wire_api, table.transport, environ),
+        **api,
     }
     given = {
         "base_url": base_url,
@@ -102,6 +103,8 @@ def default_provider(
         "media": table.media,
     }
     provider |= {name: value for name, value in given.items() if value}
+    # Who starts the server is told what is wrong with it, and not each of its clients.
+    model_from_provider(model or auto_model or "any", provider)
     return DefaultProvider(model=model, provider=provider, auto_model=auto_model, prices=known)
 
 
@@ -144,10 +147,18 @@ def context_tokens(environ: Mapping[str, str]) -> int:
     return int(value)
 
 
-def attachments_root(environ: Mapping[str, str]) -> Path | None:
-    """Return the folder below which files are read that clients attach by their path."""
-    value = environ.get("EXEUNT_ATTACHMENTS_ROOT")
-    return Path(value) if value else None
+def attachments_root(environ: Mapping[str, str], option: Path | None = None) -> Path | None:
+    """Return the folder below which files are read that clients attach by their path: an option wins.
+
+    Raises `InvalidConfiguration` for what is no folder.
+    """
+    named = environ.get("EXEUNT_ATTACHMENTS_ROOT")
+    folder = option or (Path(named) if named else None)
+    if folder is None:
+        return None
+    if not folder.is_dir():
+        raise InvalidConfiguration(f"{str(folder)!r} is no folder from which attachments could be read")
+    return folder.absolute()
 
 
 def session_files(environ: Mapping[str, str], option: Path | None = None) -> Path | None:

@@ -74,6 +74,16 @@ class Client:
         """Whether it asked for events of this kind."""
         return self.interests is not None and kind in self.interests.values()
 
+    @property
+    def waits_for_idle(self) -> bool:
+        """Whether `session.idle` can mean something to it.
+
+        Not while it comes, and has nothing gone on with: what ends then, such as the turn that a kill has cut off, it
+        has not begun. It would be told behind the answer to its `session.resume`, and the SDKs would take it for the
+        end of the message that they send next.
+        """
+        return self._held is None or bool(self.config.continuePendingWork)
+
     def show(self, body: bytes, droppable: bool) -> None:
         """Send an event; while it has not been told that it is attached, keep it for then."""
         if self._held is not None:

@@ -177,9 +177,15 @@ class Hub:
 
     async def settled(self, session_id: str) -> Served | None:
         """Return a session once it is known whether it is there: not before it has come, or left."""
-        while (news := self._unsettled(session_id)) is not None:
+        while True:
+            served = self.sessions.get(session_id)
+            if served is not None and served.ready is None and served.is_lost:
+                # Nothing of it holds any more: the log has gone on elsewhere.
+                self.left(served)
+            news = self._unsettled(session_id)
+            if news is None:
+                return self.sessions.get(session_id)
             await news.wait()
-        return self.sessions.get(session_id)
 
     def _unsettled(self, session_id: str) -> trio.Event | None:
         """Return what to wait for: a session that comes or leaves, the last words of its files, or their end."""

@@ -51,6 +51,13 @@ DROPPABLE = frozenset(
 kept, `session.idle` before all, tell clients to go on."""
 
 
+ENDINGS = frozenset({"assistant.idle", "session.idle"})
+"""Events that tell clients that nothing is left to wait for."""
+
+NOT_FOR_ALL = OUTSIDE | ENDINGS
+"""Events that not each client is told."""
+
+
 class LastAnswer:
     """The model's last answer, since somebody waits for one."""
 
@@ -218,6 +225,11 @@ class Served:
         assert self.session is not None
         return self.session
 
+    @property
+    def is_lost(self) -> bool:
+        """Whether another server has taken it up, or deleted it; it has left memory here without a word then."""
+        return self.session is not None and self.session.statistics().status == "closed"
+
     def options(self) -> tuple[str, SessionOptions]:
         """Return the name of the model, and the options that follow from what the clients want."""
         return configuration.options_for(self, self.hub.handlers)
@@ -303,9 +315,9 @@ class Served:
             return
         body = self._head + encode(wire) + b"}}"
         droppable = kind in DROPPABLE
-        if kind in OUTSIDE:
+        if kind in NOT_FOR_ALL:
             for client in clients.values():
-                if client.wants(kind):
+                if client.waits_for_idle if kind in ENDINGS else client.wants(kind):
                     client.show(body, droppable)
             return
         for client in clients.values():
