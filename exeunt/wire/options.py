@@ -60,7 +60,7 @@ class WireOptions:
     context_tokens: int = attrs.field(default=128_000, validator=whole_number(least=1))
     """Tokens that a model takes in, where a client does not say: what most models of 2026 take at least."""
     system_message: str = ""
-    """What stands before the system message of each session, unless its client replaces that."""
+    """What stands before the system message of each session, unless its client replaces it: its section `identity`."""
     attachments_root: Path | None = attrs.field(
         default=None, converter=attrs.converters.optional(Path), validator=_folder
     )

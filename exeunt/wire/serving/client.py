@@ -7,6 +7,9 @@ from exeunt.wire.files.store import Provider
 from exeunt.wire.messages.sessions import ProviderConfig, SessionConfig
 from exeunt.wire.serving.tools import ClientTools
 
+NOTHING: Mapping[str, str] = {}
+"""What a client has rewritten that rewrites no section."""
+
 UNNAMED = "default"
 """What clients call a provider that they gave without a name."""
 
@@ -49,11 +52,13 @@ class Peer(Protocol):
 class Client:
     """What one connection registered for one session, and the way to it."""
 
-    __slots__ = ("_held", "config", "interests", "peer", "session_id", "tools")
+    __slots__ = ("_held", "config", "interests", "peer", "rewritten", "session_id", "tools")
 
     def __init__(self, peer: Peer, config: SessionConfig, tools: ClientTools, session_id: str) -> None:
         self.peer = peer
         self.session_id = session_id
+        self.rewritten = NOTHING
+        """Sections of the system message, as it wants them to be."""
         self.config = config
         self.tools = tools
         self.interests: dict[str, str] | None = None

@@ -73,7 +73,9 @@ def options_for(served: "Served", handlers: Handlers) -> tuple[str, SessionOptio
     asks = any(client.config.requestPermission for client in attached)
     hooked = any(client.config.hooks for client in attached)
     agent = _agent(config)
-    message = system_message(config.systemMessage, handlers.base_message, served.instructions_told())
+    message = system_message(
+        config.systemMessage, handlers.base_message, served.instructions_told(), served.rewritten
+    )
     if agent is not None and agent.prompt:
         message = agent.prompt if message is None else f"{message}\n\n{agent.prompt}"
     approving = handlers.on_permission_request if asks else None

@@ -22,6 +22,7 @@ from exeunt.wire.serving.changing import know_prices, limit_credits, overruled_b
 from exeunt.wire.serving.client import Client, Peer
 from exeunt.wire.serving.hub import Hub
 from exeunt.wire.serving.served import Served
+from exeunt.wire.serving.transforming import transformed
 from exeunt.wire.serving.turn_questions import ask_again, tell_again
 
 TAIL = 200
@@ -36,7 +37,7 @@ async def create(hub: Hub, peer: Peer, tenant: str, config: SessionConfig) -> Cl
     configuration.check(config)
     session_id = config.sessionId or str(uuid4())
     client = Client(peer, config, hub.tools.tools(config.tools), session_id)
-    instructions = await _prepare(hub, tenant, config, session_id)
+    instructions = await _prepare(hub, tenant, client)
     served = await hub.settled(session_id)
     if served is not None:
         if served.tenant != tenant:
@@ -46,6 +47,7 @@ async def create(hub: Hub, peer: Peer, tenant: str, config: SessionConfig) -> Cl
     served = Served(hub, session_id, tenant, config)
     if config.instructionDirectories:
         served.instructions = instructions
+    served.rewritten = client.rewritten
     served.clients[peer] = client
     hub.sessions[session_id] = served
     filing.open_files(hub, served, peer, hub.wall())
@@ -75,7 +77,7 @@ async def resume(hub: Hub, peer: Peer, tenant: str, config: SessionConfig) -> Cl
     if not session_id:
         raise InvalidConfiguration("session.resume needs a sessionId")
     client = Client(peer, config, hub.tools.tools(config.tools), session_id)
-    instructions = await _prepare(hub, tenant, config, session_id)
+    instructions = await _prepare(hub, tenant, client)
     served = await hub.settled(session_id)
     if served is None:
         await _take_up(hub, client, tenant, config, session_id, instructions)
@@ -86,16 +88,19 @@ async def resume(hub: Hub, peer: Peer, tenant: str, config: SessionConfig) -> Cl
     return client
 
 
-async def _prepare(hub: Hub, tenant: str, config: SessionConfig, session_id: str) -> Instructions | None:
-    """Ask what the model costs, and read what is in the folders that clients have named for the session.
+async def _prepare(hub: Hub, tenant: str, client: Client) -> Instructions | None:
+    """Ask what the model costs, read the folders that clients have named, and let *client* rewrite what it wants to.
 
     Before anything else: a refusal changes nothing, and nobody sees a session that waits for a provider or a disk.
     Raises `InstructionsRefused`, `InvalidConfiguration`.
     """
-    there = hub.sessions.get(session_id)
-    wanted = configuration.merged(there.config, config) if there and there.tenant == tenant else config
+    there, wanted = hub.sessions.get(client.session_id), client.config
+    if there and there.tenant == tenant:
+        wanted = configuration.merged(there.config, wanted)
     await know_prices(hub, wanted)
-    return await read_instructions(hub, wanted)
+    instructions = await read_instructions(hub, wanted)
+    client.rewritten = await transformed(hub, client, wanted, instructions)
+    return instructions
 
 
 async def read_instructions(hub: Hub, config: SessionConfig) -> Instructions | None:
@@ -125,6 +130,7 @@ async def _take_up(
     served = Served(hub, session_id, tenant, config)
     if config.instructionDirectories:
         served.instructions = instructions
+    served.rewritten = client.rewritten
     hub.sessions[session_id] = served
     try:
         metadata = await _known(hub, session_id)
@@ -180,20 +186,22 @@ async def _how_it_went(hub: Hub, served: Served, metadata: SessionMetadata) -> l
 
 async def _attach(hub: Hub, served: Served, client: Client, instructions: Instructions | None) -> None:
     """Attach a client to a session in memory: what it wants holds from the next step on."""
-    before = served.config, served.overruled, served.instructions
+    before = served.config, served.overruled, served.instructions, served.rewritten
     alone = not served.clients
     said = {name: getattr(client.config, name) for name in ("agent", "model")}
     served.overruled = overruled_by(served, **{name: value for name, value in said.items() if value})
     wanted = served.config = configuration.merged(served.config, client.config)
     if instructions is not None or not served.config.instructionDirectories:
         served.instructions = instructions
+    if client.config.systemMessage is not None:
+        served.rewritten = client.rewritten
     former = served.clients.pop(client.peer, None)
     served.clients[client.peer] = client
     try:
         await reconfigure(hub, served)
     except BaseException:
         if served.config is wanted:
-            served.config, served.overruled, served.instructions = before
+            served.config, served.overruled, served.instructions, served.rewritten = before
         served.clients.pop(client.peer, None)
         if former is not None:
             served.clients[client.peer] = former

@@ -26,11 +26,12 @@ from exeunt.wire.rpc import encode, no_session, notification
 from exeunt.wire.serving import configuration
 from exeunt.wire.serving.abilities import elicits
 from exeunt.wire.serving.asking import Asking
-from exeunt.wire.serving.client import Client, Peer, called
+from exeunt.wire.serving.client import NOTHING, Client, Peer, called
 from exeunt.wire.serving.compacting import LEAST_MESSAGES, Compaction
 from exeunt.wire.serving.reading import whole
 from exeunt.wire.serving.request_headers import RequestHeaders
 from exeunt.wire.serving.sizes import token_limit
+from exeunt.wire.serving.system_message import instructions_told
 
 if TYPE_CHECKING:
     from exeunt.wire.serving.hub import Hub
@@ -87,6 +88,7 @@ class Served:
         "mapper",
         "overruled",
         "ready",
+        "rewritten",
         "session",
         "tenant",
         "used",
@@ -112,6 +114,8 @@ class Served:
         """The custom agent whose own model does not hold any more: another was chosen while the session was it."""
         self.instructions: Instructions | None = None
         """What was read from the folders that its clients name."""
+        self.rewritten: Mapping[str, str] = NOTHING
+        """Sections of its system message as a client has rewritten them."""
         self.headers: RequestHeaders | None = None
         """The headers that its messages came with, once any did."""
         self.compaction: Compaction | None = None
@@ -235,11 +239,8 @@ class Served:
         return configuration.options_for(self, self.hub.handlers)
 
     def instructions_told(self) -> str:
-        """Return what the model is told of instructions: the organization's, then those of files."""
-        told = [self.config.organizationCustomInstructions or ""]
-        if self.instructions is not None and not self.config.skipCustomInstructions:
-            told.append(self.instructions.text)
-        return "\n\n".join(text for text in told if text)
+        """Return what the model is told of instructions."""
+        return instructions_told(self.config, self.instructions)
 
     def new_id(self) -> str:
         """Return an id that nothing else in the session has."""
