@@ -21,8 +21,8 @@ from tests.interop.node import modules
 HERE = Path(__file__).parent / "wire"
 
 OURS = "Exeunt"
-JOURNAL = "with journal"
-FILES = "with files"
+JOURNAL = "+ journal"
+FILES = "+ files"
 THEIRS = "reference"
 
 ROUNDS = {1: 200, 50: 20, 200: 5, 1000: 1}

@@ -3,7 +3,7 @@
 import os
 import subprocess
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -56,9 +56,22 @@ def family(pid: int) -> list[int]:
 def cpu_seconds(pid: int) -> float:
     """What `pid` and its children have taken of the processor, in user and kernel mode, to the microsecond."""
     # As clock_getcpuclockid(3) makes it of a process id; /proc counts in ticks of 10 ms.
-    return sum(time.clock_gettime((~each << 3) | 2) for each in family(pid))
+    return sum(_of(each, lambda one: time.clock_gettime((~one << 3) | 2)) for each in family(pid))
 
 
 def resident_bytes(pid: int) -> int:
     """What `pid` and its children hold of memory."""
-    return sum(int(Path(f"/proc/{each}/statm").read_bytes().split()[1]) for each in family(pid)) * _PAGE
+    pages = (_of(each, lambda one: int(_statm(one).split()[1])) for each in family(pid))
+    return int(sum(pages)) * _PAGE
+
+
+def _statm(pid: int) -> bytes:
+    return Path(f"/proc/{pid}/statm").read_bytes()
+
+
+def _of(pid: int, figure: Callable[[int], float]) -> float:
+    """A figure of a process; nothing of one that has ended since it was listed."""
+    try:
+        return figure(pid)
+    except OSError:
+        return 0.0
