@@ -61,6 +61,11 @@ class WireStatistics:
     """What has become of the files of sessions."""
 
 
+NEEDED_BY_ALL = ("jsonschema_rs", "exeunt.wire.events.mapping", "exeunt.models.openai.provider")
+"""Modules that are loaded with the server and not with its first session: whoever comes first need not wait while some
+6 MB are read. The doors to other models' APIs are loaded by who uses them."""
+
+
 class WireServer:
     """Serves the sessions of a host to clients. Made by `open_wire_server`, or for one stream by `serve_stream`."""
 
@@ -75,8 +80,8 @@ class WireServer:
     ) -> None:
         self.options = options or WireOptions()
         try:
-            # Not with the first session's tools: whoever comes first need not wait while 5 MB are loaded.
-            importlib.import_module("jsonschema_rs")
+            for name in NEEDED_BY_ALL:
+                importlib.import_module(name)
             if self.options.instruction_roots:
                 importlib.import_module("yaml")
         except ImportError as error:
