@@ -252,7 +252,14 @@ def run(size: Size) -> None:
     table = Table("us to encode a request", "messages only", "with calls")
     chat = RequestEncoder("m", {}, developer_role="system", stream_usage=True)
     messages = MessagesEncoder(
-        "m", {}, max_tokens=None, effort=None, prompt_cache=True, citations=False, media=IMAGES_AND_PDFS
+        "m",
+        {},
+        max_tokens=None,
+        effort=None,
+        prompt_cache=True,
+        citations=False,
+        media=IMAGES_AND_PDFS,
+        tag="bench",
     )
     responses = ResponsesEncoder("m", {}, developer_role="developer", keeper="bench")
     for count in size.pick(full=(20, 200, 2_000), quick=(20, 200, 2_000), tiny=(20,)):
