@@ -5,9 +5,12 @@ import random
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psycopg
 import pytest
+import trio
 
 from exeunt.stores.postgres import PostgresStore
 from exeunt.stores.repair import verify
@@ -86,4 +89,18 @@ async def test_sqlite_has_what_was_acknowledged_before_a_kill(
 
 @pytest.mark.parametrize("run", range(3))
 async def test_postgres_has_what_was_acknowledged_before_a_kill(run: int, postgres_url: str) -> None:
-    await check(PostgresStore(postgres_url), killed(postgres_url, f"{run} postgres"))
+    known = killed(postgres_url, f"{run} postgres")
+    await trio.to_thread.run_sync(wait_for_the_last_commit, postgres_url)
+    await check(PostgresStore(postgres_url), known)
+
+
+def wait_for_the_last_commit(url: str) -> None:
+    """Wait until the server has no client left: it may still commit what a client sent before it was killed."""
+    others = (
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        " AND backend_type = 'client backend'"
+    )
+    end = time.monotonic() + 20
+    with psycopg.connect(url, autocommit=True) as connection:
+        while connection.execute(others).fetchone() != (0,) and time.monotonic() < end:
+            time.sleep(0.01)
