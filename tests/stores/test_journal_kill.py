@@ -102,5 +102,6 @@ def wait_for_the_last_commit(url: str) -> None:
     )
     end = time.monotonic() + 20
     with psycopg.connect(url, autocommit=True) as connection:
-        while connection.execute(others).fetchone() != (0,) and time.monotonic() < end:
+        while connection.execute(others).fetchone() != (0,):
+            assert time.monotonic() < end, "a client that was killed is still connected"
             time.sleep(0.01)

@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Generator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,15 @@ ROWS = [
 ]
 
 
+@contextmanager
+def opened(store: Store) -> Generator[Store]:
+    store.open()
+    try:
+        yield store
+    finally:
+        store.close()
+
+
 class InSqlite:
     """A file that stores of several versions open, one after another."""
 
@@ -31,14 +40,8 @@ class InSqlite:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    @contextmanager
-    def opened(self) -> Generator[Store]:
-        store = SqliteStore(self._path)
-        store.open()
-        try:
-            yield store
-        finally:
-            store.close()
+    def opened(self) -> AbstractContextManager[Store]:
+        return opened(SqliteStore(self._path))
 
     def ask(self, query: str) -> list[Any]:
         with closing(sqlite3.connect(self._path)) as connection:
@@ -62,14 +65,8 @@ class InPostgres:
     def __init__(self, url: str) -> None:
         self._url = url
 
-    @contextmanager
-    def opened(self) -> Generator[Store]:
-        store = PostgresStore(self._url)
-        store.open()
-        try:
-            yield store
-        finally:
-            store.close()
+    def opened(self) -> AbstractContextManager[Store]:
+        return opened(PostgresStore(self._url))
 
     def ask(self, query: str) -> list[Any]:
         with psycopg.connect(self._url) as connection:
