@@ -46,6 +46,11 @@ class Method:
     before_login: bool = False
     """Whether a client may call it before it has shown a token."""
 
+    def prepare(self) -> None:
+        """Make the decoder of a hot method now, which takes up to 2 ms, and not with its first request."""
+        if self.hot:
+            _decoder(self.params)
+
     def read(self, name: str, params: msgspec.Raw) -> Any:
         """Return the parameters. Raises `RpcError`."""
         text = bytes(params)

@@ -61,7 +61,12 @@ class WireStatistics:
     """What has become of the files of sessions."""
 
 
-NEEDED_BY_ALL = ("jsonschema_rs", "exeunt.wire.events.mapping", "exeunt.models.openai.provider")
+NEEDED_BY_ALL = (
+    "encodings.idna",
+    "jsonschema_rs",
+    "exeunt.wire.events.mapping",
+    "exeunt.models.openai.provider",
+)
 """Modules that are loaded with the server and not with its first session: whoever comes first need not wait while some
 6 MB are read. The doors to other models' APIs are loaded by who uses them."""
 
@@ -91,6 +96,8 @@ class WireServer:
         self.tokens = tokens or Tokens({})
         self.hub = Hub(host, self.options, default or DefaultProvider())
         self.methods = METHODS
+        for method in METHODS.values():
+            method.prepare()
         self.version = version("exeunt")
         self.ignores_tokens = ignores_tokens
         """Whether a token that nobody asked for is welcome: on a stream that only its owner has."""

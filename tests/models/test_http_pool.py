@@ -266,6 +266,21 @@ async def test_idle_connections_are_few_and_not_old(autojump_clock: MockClock) -
         await model.aclose()
 
 
+async def test_what_a_burst_of_calls_has_opened_serves_the_next_burst(autojump_clock: MockClock) -> None:
+    slow(autojump_clock)
+    burst = 250
+    async with open_http_double() as double:
+        double.otherwise = HttpReply(body=[1.0, completion()])
+        model = model_at(double)
+        for _ in range(2):
+            async with trio.open_nursery() as nursery:
+                for _ in range(burst):
+                    nursery.start_soon(model.complete, HELLO)
+        pool = model.statistics().pool
+        assert (pool.opened, pool.reused, pool.idle, pool.evicted) == (burst, burst, burst, 0)
+        await model.aclose()
+
+
 async def test_a_closed_client_refuses_calls_and_lets_those_under_way_end() -> None:
     async with open_http_double(HttpReply(body=[0.05, completion()])) as double:
         model = model_at(double)

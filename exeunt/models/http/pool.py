@@ -28,8 +28,9 @@ class PoolLimits:
     """In use and idle together. One call more waits, up to `Timeouts.pool`, first come first served. A
     thousand streams of twenty pieces a second keep half a core busy; more are for another process. Each takes a
     file, of which a process may often open 1,024: raise that."""
-    max_idle: int = attrs.field(default=200, validator=whole_number(0))
-    """Kept open for the next call. The one idle for longest goes first."""
+    max_idle: int = attrs.field(default=1000, validator=whole_number(0))
+    """Kept open for the next call; the one idle for longest goes first. As many as may be in use: what a burst of calls
+    has opened serves the next one, and opening it anew takes as long as a third of a turn. What is too many expires."""
     idle_expiry: float = attrs.field(default=30.0, validator=positive_seconds)
     """Seconds after which an idle connection is not used again: shorter than the 60 s of common load balancers.
     Looked at whenever a connection is taken, not by a timer."""
