@@ -19,7 +19,7 @@ class WireCollector(Collector):
     """Yields the families of one server, read from its statistics in the thread of its loop."""
 
     def __init__(self, statistics: Callable[[], WireStatistics]) -> None:
-        self._source: Final = StatisticsSource.here(statistics)
+        self._source: Final[StatisticsSource[WireStatistics]] = StatisticsSource.here(statistics)
 
     def describe(self) -> Iterator[Metric]:
         """Yield all families, for their names. Does not ask for the statistics."""
