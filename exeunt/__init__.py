@@ -145,6 +145,7 @@ from exeunt.actors.session import (
     StreamLagged,
     StreamReset,
     ToolOutcome,
+    answer_request,
 )
 from exeunt.actors.state import (
     Limits,
@@ -320,6 +321,7 @@ __all__ = [
     "WouldBlockHost",
     "WouldDeadlock",
     "WrongEventLoop",
+    "answer_request",
     "approve_all",
     "ask_user_tool",
     "build_options",
