@@ -185,3 +185,23 @@ async def test_where_the_questions_cannot_be_spared_they_go_on(
             with pytest.raises(WireFailure, match="no room"):
                 await client.call(method, sessionId="s", **params)
         assert await client.call("session.permissions.getMode", sessionId="s") == {"mode": "manual"}
+
+
+async def test_an_approval_for_the_session_holds_until_it_is_taken_back(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([call("t"), "one", call("t"), "two"])
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        await client.create(tools=[ASKS])
+        for number in (1, 2):
+            await client.say()
+            asked = await client.event("permission.requested", number)
+            await client.call(
+                "session.permissions.handlePendingPermissionRequest",
+                sessionId="s",
+                requestId=asked["data"]["requestId"],
+                result={"kind": "approve-for-session", "approval": {"kind": "custom-tool", "toolName": "t"}},
+            )
+            await client.give(await client.requested(number), result="ok")
+            await client.event("session.idle", number)
+            done = await client.call("session.permissions.resetSessionApprovals", sessionId="s")
+            assert done == {"success": True}
