@@ -176,7 +176,7 @@ from exeunt.supervisor.options import (
 from exeunt.supervisor.statistics import (
     HostStatistics,
 )
-from exeunt.tuning import tune_garbage_collector
+from exeunt.tuning import allow_many_files, tune_garbage_collector
 
 __all__ = [
     "AbortReceipt",
@@ -320,6 +320,7 @@ __all__ = [
     "WouldBlockHost",
     "WouldDeadlock",
     "WrongEventLoop",
+    "allow_many_files",
     "approve_all",
     "ask_user_tool",
     "build_options",

@@ -3,6 +3,7 @@
 import errno
 import importlib
 import logging
+import math
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -15,8 +16,10 @@ import trio
 
 from exeunt.actors.errors import EndpointUnavailable, InvalidConfiguration
 from exeunt.host import SessionHost
+from exeunt.models.http.pool import close_idle_connections
 from exeunt.supervisor.children import ChildSpec, Restart
 from exeunt.supervisor.tree import Supervisor, open_supervisor
+from exeunt.tuning import why_no_file
 from exeunt.wire.connection import Connection
 from exeunt.wire.files.counts import FileCounts
 from exeunt.wire.options import Tokens, WireOptions
@@ -31,6 +34,9 @@ OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.E
 
 TRY_AGAIN = 0.1
 """Seconds until a connection is accepted again after one of these."""
+
+SAY_AGAIN = 60.0
+"""Seconds after which the log says so again: often enough for who looks, and a line for each attempt fills a disk."""
 
 GOODBYE = "The server has ended. Take the session up again with session.resume"
 """What clients are told whose sessions are at work then."""
@@ -180,6 +186,7 @@ class WireServer:
 
     async def _listen(self, children: Supervisor, listener: trio.SocketListener) -> None:
         """Accept connections, for ever. Not `trio.serve_listeners`: it keeps a task for each as long as it lasts."""
+        silent_until = -math.inf
         while True:
             try:
                 stream = await listener.accept()
@@ -187,7 +194,11 @@ class WireServer:
                 if error.errno not in OUT_OF_RESOURCES:
                     raise
                 # Others may close theirs meanwhile; those who wait are still there then.
-                logger.error("no connection can be accepted: %s", error.strerror)
+                close_idle_connections()
+                if trio.current_time() >= silent_until:
+                    silent_until = trio.current_time() + SAY_AGAIN
+                    why = why_no_file(error) or error.strerror
+                    logger.error("no connection can be accepted, those who connect wait: %s", why)
                 await trio.sleep(TRY_AGAIN)
             else:
                 await self._accept(children, stream)
