@@ -343,6 +343,7 @@ def serve(
     from exeunt.wire.options import WireOptions
 
     serving.log_to_stderr(log_level)
+    chosen = serving.DEFAULT_PORT if port is None and unix is None else port
     try:
         file = providers.read_file(config)
         what = serving.Served(
@@ -373,10 +374,10 @@ def serve(
                 os.environ, file=otel_file, endpoint=otel_endpoint, capture_content=otel_content
             ),
         )
+        serving.check(what, address=host, port=chosen, unix=unix)
     except InvalidConfiguration as wrong:
         typer.echo(f"exeunt serve: {wrong}", err=True)
         raise typer.Exit(WRONG_USAGE) from None
-    chosen = serving.DEFAULT_PORT if port is None and unix is None else port
 
     def say(listening: int | None) -> None:
         places = [] if listening is None else [f"{host}, port {listening}"]

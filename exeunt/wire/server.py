@@ -9,6 +9,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
+from socket import gaierror
 from typing import Any
 
 import attrs
@@ -252,14 +253,7 @@ async def open_wire_server(
     Leaving the context cuts all connections. Raises `InvalidConfiguration`, `EndpointUnavailable`.
     """
     known = Tokens(tokens or {})
-    if port is None and unix is None:
-        raise InvalidConfiguration("a server listens on a port, on a Unix socket, or on both")
-    if port is not None and address not in LOOPBACK and not known:
-        raise InvalidConfiguration(
-            f"{address} can be reached from other machines: give the server a token, or let it listen on 127.0.0.1"
-        )
-    if port is not None and (type(port) is not int or not 0 <= port <= 65_535):
-        raise InvalidConfiguration(f"port is {port!r}: give a number from 0 (any free one) to 65535")
+    check_place(address, port, unix, has_tokens=bool(known))
     server = WireServer(host, options=options, tokens=known, default=default)
     # Here, and not as the child's first step: where it cannot listen, that is its caller's mistake and no failure.
     opened = await _listeners(address, port, unix)
@@ -293,6 +287,24 @@ async def open_wire_server(
                 await trio.Path(unix).unlink(missing_ok=True)
 
 
+def check_place(address: str, port: int | None, unix: Path | None, *, has_tokens: bool) -> None:
+    """See whether a server may listen there, without trying to. Raises `InvalidConfiguration`."""
+    if port is None:
+        if unix is None:
+            raise InvalidConfiguration("a server listens on a port, on a Unix socket, or on both")
+        return
+    if type(port) is not int or not 0 <= port <= 65_535:
+        raise InvalidConfiguration(f"port is {port!r}: give a number from 0 (any free one) to 65535")
+    if not address.strip():
+        raise InvalidConfiguration(
+            "the address to listen at is empty: leave it out for 127.0.0.1, or give 0.0.0.0 for all of this machine"
+        )
+    if address not in LOOPBACK and not has_tokens:
+        raise InvalidConfiguration(
+            f"{address} can be reached from other machines: give the server a token, or let it listen on 127.0.0.1"
+        )
+
+
 def _port(listeners: Sequence[trio.SocketListener]) -> int:
     return int(listeners[0].socket.getsockname()[1])
 
@@ -310,8 +322,11 @@ async def _listeners(address: str, port: int | None, unix: Path | None) -> list[
     except OSError as error:
         for listener in found:
             await trio.aclose_forcefully(listener)
+        other = "port or path, or 0 for any free port"
+        if isinstance(error, gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            other = "address: one of this machine"
         raise EndpointUnavailable(
-            f"cannot listen at {where}: {error.strerror or error}. Give another port or path, or 0 for any free port"
+            f"cannot listen at {where}: {error.strerror or error}. Give another {other}"
         ) from error
     return found
 

@@ -77,6 +77,7 @@ def main() -> NoReturn:
         if arguments.stdio:
             status = trio.run(serving.serve_stdio, what)
         else:
+            serving.check(what, address=arguments.host, port=arguments.port, unix=None)
             status = trio.run(
                 partial(
                     serving.serve_ports,
