@@ -364,6 +364,7 @@ def serve(
     from exeunt.wire.options import WireOptions
 
     serving.log_to_stderr(log_level)
+    chosen = serving.DEFAULT_PORT if port is None and unix is None else port
     try:
         file = providers.read_file(config)
         what = serving.Served(
@@ -395,10 +396,10 @@ def serve(
             ),
             metrics=scrape_options(os.environ, port=metrics_port, address=metrics_host),
         )
+        serving.check(what, address=host, port=chosen, unix=unix)
     except InvalidConfiguration as wrong:
         typer.echo(f"exeunt serve: {wrong}", err=True)
         raise typer.Exit(WRONG_USAGE) from None
-    chosen = serving.DEFAULT_PORT if port is None and unix is None else port
 
     def say(listening: int | None) -> None:
         places = [] if listening is None else [f"{host}, port {listening}"]

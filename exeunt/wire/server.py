@@ -3,11 +3,13 @@
 import errno
 import importlib
 import logging
+import math
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
+from socket import gaierror
 from typing import Any
 
 import attrs
@@ -15,8 +17,10 @@ import trio
 
 from exeunt.actors.errors import EndpointUnavailable, InvalidConfiguration
 from exeunt.host import SessionHost
+from exeunt.models.http.pool import close_idle_connections
 from exeunt.supervisor.children import ChildSpec, Restart
 from exeunt.supervisor.tree import Supervisor, open_supervisor
+from exeunt.tuning import why_no_file
 from exeunt.wire.collector import scraped
 from exeunt.wire.connection import Connection
 from exeunt.wire.options import Tokens, WireOptions
@@ -32,6 +36,9 @@ OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.E
 
 TRY_AGAIN = 0.1
 """Seconds until a connection is accepted again after one of these."""
+
+SAY_AGAIN = 60.0
+"""Seconds after which the log says so again: often enough for who looks, and a line for each attempt fills a disk."""
 
 GOODBYE = "The server has ended. Take the session up again with session.resume"
 """What clients are told whose sessions are at work then."""
@@ -174,6 +181,7 @@ class WireServer:
 
     async def _listen(self, children: Supervisor, listener: trio.SocketListener) -> None:
         """Accept connections, for ever. Not `trio.serve_listeners`: it keeps a task for each as long as it lasts."""
+        silent_until = -math.inf
         while True:
             try:
                 stream = await listener.accept()
@@ -181,7 +189,11 @@ class WireServer:
                 if error.errno not in OUT_OF_RESOURCES:
                     raise
                 # Others may close theirs meanwhile; those who wait are still there then.
-                logger.error("no connection can be accepted: %s", error.strerror)
+                close_idle_connections()
+                if trio.current_time() >= silent_until:
+                    silent_until = trio.current_time() + SAY_AGAIN
+                    why = why_no_file(error) or error.strerror
+                    logger.error("no connection can be accepted, those who connect wait: %s", why)
                 await trio.sleep(TRY_AGAIN)
             else:
                 await self._accept(children, stream)
@@ -235,14 +247,7 @@ async def open_wire_server(
     Leaving the context cuts all connections. Raises `InvalidConfiguration`, `EndpointUnavailable`.
     """
     known = Tokens(tokens or {})
-    if port is None and unix is None:
-        raise InvalidConfiguration("a server listens on a port, on a Unix socket, or on both")
-    if port is not None and address not in LOOPBACK and not known:
-        raise InvalidConfiguration(
-            f"{address} can be reached from other machines: give the server a token, or let it listen on 127.0.0.1"
-        )
-    if port is not None and (type(port) is not int or not 0 <= port <= 65_535):
-        raise InvalidConfiguration(f"port is {port!r}: give a number from 0 (any free one) to 65535")
+    check_place(address, port, unix, has_tokens=bool(known))
     server = WireServer(host, options=options, tokens=known, default=default)
     # Here, and not as the child's first step: where it cannot listen, that is its caller's mistake and no failure.
     opened = await _listeners(address, port, unix)
@@ -277,6 +282,24 @@ async def open_wire_server(
                 await trio.Path(unix).unlink(missing_ok=True)
 
 
+def check_place(address: str, port: int | None, unix: Path | None, *, has_tokens: bool) -> None:
+    """See whether a server may listen there, without trying to. Raises `InvalidConfiguration`."""
+    if port is None:
+        if unix is None:
+            raise InvalidConfiguration("a server listens on a port, on a Unix socket, or on both")
+        return
+    if type(port) is not int or not 0 <= port <= 65_535:
+        raise InvalidConfiguration(f"port is {port!r}: give a number from 0 (any free one) to 65535")
+    if not address.strip():
+        raise InvalidConfiguration(
+            "the address to listen at is empty: leave it out for 127.0.0.1, or give 0.0.0.0 for all of this machine"
+        )
+    if address not in LOOPBACK and not has_tokens:
+        raise InvalidConfiguration(
+            f"{address} can be reached from other machines: give the server a token, or let it listen on 127.0.0.1"
+        )
+
+
 def _port(listeners: Sequence[trio.SocketListener]) -> int:
     return int(listeners[0].socket.getsockname()[1])
 
@@ -294,8 +317,11 @@ async def _listeners(address: str, port: int | None, unix: Path | None) -> list[
     except OSError as error:
         for listener in found:
             await trio.aclose_forcefully(listener)
+        other = "port or path, or 0 for any free port"
+        if isinstance(error, gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            other = "address: one of this machine"
         raise EndpointUnavailable(
-            f"cannot listen at {where}: {error.strerror or error}. Give another port or path, or 0 for any free port"
+            f"cannot listen at {where}: {error.strerror or error}. Give another {other}"
         ) from error
     return found
 

@@ -1,14 +1,13 @@
 """`exeunt-runtime`: takes the place of the runtime that a client would start, with the same flags."""
 
 import argparse
-import gc
 import os
 import sys
 from functools import partial
 from importlib.metadata import version
 from typing import NoReturn
 
-from exeunt.tuning import GC_THRESHOLDS
+from exeunt.tuning import allow_many_files, tune_garbage_collector
 
 LOG_LEVELS = ("none", "error", "warning", "warn", "info", "debug", "all", "default")
 
@@ -57,7 +56,8 @@ def main() -> NoReturn:
     from exeunt.groups import lone
     from exeunt.wire.options import WireOptions
 
-    gc.set_threshold(*GC_THRESHOLDS)
+    tune_garbage_collector()
+    allow_many_files()
     serving.log_to_stderr(arguments.log_level)
     try:
         what = serving.Served(
@@ -80,6 +80,7 @@ def main() -> NoReturn:
         if arguments.stdio:
             status = trio.run(serving.serve_stdio, what)
         else:
+            serving.check(what, address=arguments.host, port=arguments.port, unix=None)
             status = trio.run(
                 partial(
                     serving.serve_ports,

@@ -13,9 +13,10 @@ import trio
 from exeunt.cli.serve.scraping import ScrapeOptions, open_scraping
 from exeunt.cli.serve.telemetry import TraceOptions, open_traces
 from exeunt.host import open_host
+from exeunt.stores import journal_from_url
 from exeunt.supervisor.options import HostOptions
 from exeunt.wire.options import Tokens, WireOptions
-from exeunt.wire.server import WireServer, open_wire_server
+from exeunt.wire.server import WireServer, check_place, open_wire_server
 from exeunt.wire.serving.models import DefaultProvider
 
 logger = logging.getLogger("exeunt.serve")
@@ -43,6 +44,14 @@ class Served:
     def host_options(self) -> HostOptions:
         """The bounds of the host."""
         return HostOptions(passivate_after=self.idle_timeout)
+
+
+def check(what: Served, *, address: str, port: int | None, unix: Path | None) -> None:
+    """See whether a server could be meant so, before anything is opened or made. Raises `InvalidConfiguration`."""
+    check_place(address, port, unix, has_tokens=bool(what.tokens))
+    _ = what.host_options
+    if what.journal is not None:
+        journal_from_url(what.journal)
 
 
 async def serve_ports(
