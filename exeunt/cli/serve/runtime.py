@@ -38,7 +38,8 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--journal", metavar="URL", help="where sessions are kept (or EXEUNT_JOURNAL)")
     parser.add_argument("--auth-token-env", metavar="NAME", help="taken, and of no use: nobody signs in here")
-    for flag in ("--headless", "--no-auto-update", "--no-auto-login", "--remote"):
+    # "--server" is what some clients say for "--headless".
+    for flag in ("--headless", "--server", "--no-auto-update", "--no-auto-login", "--remote"):
         parser.add_argument(flag, action="store_true", help=argparse.SUPPRESS)
     return parser
 
