@@ -14,6 +14,7 @@ from pathlib import Path
 
 from exeunt.actors.errors import InvalidConfiguration, JournalError
 from exeunt.stores.paging import COLUMNS, listing, page_after
+from exeunt.stores.sqlite_files import check_length
 from exeunt.stores.sqlite_schema import migrate, owner_is_exeunt
 from exeunt.stores.sqlite_wal import torn_bytes
 from exeunt.stores.sqlite_writing import write_rows
@@ -73,6 +74,7 @@ class SqliteStore:
             # Conversations are private: the file is made before SQLite would, for its owner alone. SQLite gives the
             # files beside it the same permissions.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            check_length(self.path, f"{self.name} cannot be opened")
         except OSError as error:
             raise StoreUnavailable(f"{self.name} cannot be opened: {error.strerror or error}") from error
 
