@@ -39,6 +39,9 @@ FLUSH_EVERY = 0.005
 READERS = 4
 """Threads that read logs at once. Reading is rare: resumes, and subscribers that ask for the past."""
 
+NEW_WAIT = 2.0
+"""Seconds that a list waits for sessions that were just made: a commit takes milliseconds."""
+
 
 @attrs.frozen
 class JournalStatistics:
@@ -261,6 +264,12 @@ class DurableJournal:
         with contextlib.suppress(SessionOwnedElsewhere, JournalError):
             await busy.wait_durable(busy.taken_seq)
 
+    async def _settle_new(self) -> None:
+        """Wait until the database knows each session that was made before. Where it is away, it knows those it has."""
+        with trio.move_on_after(NEW_WAIT), contextlib.suppress(JournalUnavailable):
+            for session_id in [each for each in self._busy if each in self._new]:
+                await self._settle(session_id)
+
     async def read(self, session_id: str, from_seq: int = 1, limit: int | None = None) -> Sequence[Event]:
         """Return the durable events of a session from number *from_seq* on, at most *limit*. Wakes nobody.
 
@@ -306,11 +315,13 @@ class DurableJournal:
     async def list(self, *, tenant: str | None = None, limit: int = 100, page: str | None = None) -> Page:
         """Return a part of what is stored, the session used last first; *page* is the `next` of the part before.
 
-        A session that is used meanwhile moves to the front; none is shown twice but such a one.
-        Raises `InvalidConfiguration`, `JournalError`.
+        Sessions that were made before are waited for, as long as the database takes them. One that is used meanwhile
+        moves to the front; none is shown twice but such a one. Raises `InvalidConfiguration`, `JournalError`.
         """
         if limit < 1:
             raise InvalidConfiguration(f"limit must be at least 1 session a page, not {limit}")
+        if page is None:
+            await self._settle_new()
         found, following = await trio.to_thread.run_sync(
             self._store.list, tenant, limit, page, limiter=self._readers
         )
