@@ -227,6 +227,8 @@ class HeldSessions:
         # The host may have begun to end meanwhile, and has told those to stop that it had.
         self._check_open()
         log.watch(partial(recovery.lose, actor))
+        if self.tracing is not None and actor.state.waiting:
+            self.tracing.taking_up(session_id, actor.state.pending())
         self._remembered.forget(session_id)
         self._actors[session_id] = actor
         self._passive.came_back(actor)
