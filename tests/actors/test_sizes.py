@@ -26,7 +26,8 @@ async def test_what_can_be_cited_counts_where_the_model_is_to_cite(autojump_cloc
     async with checked_host() as host:
         session = await open_session(host, ScriptedModel([call("look"), "done"]), look)
         await session.send_and_wait("go")
-        (result,) = await logged(session, ToolExecutionComplete)
+        # pyright does not see a class variable as an attribute that a protocol may ask for.
+        result: Any = (await logged(session, ToolExecutionComplete))[0]
         assert characters_of(result) == len("found")
         assert characters_of(result, cited=True) == len("found") + 4440 + 4040
         assert guessed_tokens([result], cited=True) == 8485 // 4

@@ -158,7 +158,7 @@ async def test_reasoning_is_given_back_where_leaving_it_out_was_no_help() -> Non
 def test_no_more_sessions_are_remembered_than_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reasoning, "MOST_REMEMBERED", 2)
     blocks = ReasoningBlocks("p", "[1]")
-    said = AssistantMessage(Origin.fresh(), 3, 0.0, "One.", "t1", "a1", reasoning_blocks=blocks)
+    said: Any = AssistantMessage(Origin.fresh(), 3, 0.0, "One.", "t1", "a1", reasoning_blocks=blocks)
 
     def request(session_id: str) -> ModelRequest:
         return ModelRequest([Said("user", "a"), said, Said("user", "b")], session_id=session_id)
