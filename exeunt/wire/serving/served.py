@@ -57,7 +57,10 @@ kept, `session.idle` before all, tell clients to go on."""
 ENDINGS = frozenset({"assistant.idle", "session.idle"})
 """Events that tell clients that nothing is left to wait for."""
 
-NOT_FOR_ALL = OUTSIDE | ENDINGS
+REQUESTS = frozenset({"command.execute", "external_tool.requested"})
+"""Events that ask one client to do something. The SDKs of all that are told of it, and could do it, do it."""
+
+NOT_FOR_ALL = OUTSIDE | ENDINGS | REQUESTS
 """Events that not each client is told."""
 
 
@@ -343,11 +346,19 @@ class Served:
         droppable = kind in DROPPABLE
         if kind in NOT_FOR_ALL:
             for client in clients.values():
-                if client.waits_for_idle if kind in ENDINGS else client.wants(kind):
+                if self._is_for(client, wire):
                     client.show(body, droppable)
             return
         for client in clients.values():
             client.show(body, droppable)
+
+    def _is_for(self, client: Client, wire: WireEvent) -> bool:
+        """Whether *client* is told of an event that not each is told."""
+        if wire.type in ENDINGS:
+            return client.waits_for_idle
+        if wire.type in REQUESTS:
+            return not self.asking.would_do_too(client, wire)
+        return client.wants(wire.type)
 
     @contextmanager
     def watching_answers(self) -> Generator[LastAnswer]:
