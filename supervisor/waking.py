@@ -213,7 +213,7 @@ class PassiveSessions:
                     session_id=session_id,
                 )
             with host.taking_up(session_id):
-                options = _Options(self, session_id)
+                options = _Options(host, session_id, self.options(session_id))
                 try:
                     actor = await host.load(session_id, options.choose)
                 except Exception:
@@ -228,7 +228,7 @@ class PassiveSessions:
     async def _accept_only(self, session_id: str, waiting: list[Act], cause: Exception) -> None:
         """Take what is sent into the log, and tell the senders that nobody answers it."""
         tenant = (await self._host.journal.metadata(session_id)).tenant
-        options = _Options(self, session_id, SessionOptions(model=Unconfigured(), tenant=tenant))
+        options = _Options(self._host, session_id, SessionOptions(model=Unconfigured(), tenant=tenant))
         actor = await self._host.load(session_id, options.choose)
         actor.status = "unconfigured"
         actor.active = actor.state.waiting > 0
@@ -246,13 +246,11 @@ class PassiveSessions:
 class _Options:
     """Finds the options of a session that comes back, and knows whether that has failed."""
 
-    def __init__(
-        self, passive: PassiveSessions, session_id: str, given: SessionOptions | None = None
-    ) -> None:
+    def __init__(self, host: "HeldSessions", session_id: str, known: SessionOptions | None) -> None:
         self.failure: Exception | None = None
-        self._host = passive._host
+        self._host = host
         self._session_id = session_id
-        self._known = given or passive.options(session_id)
+        self._known = known
 
     async def choose(self, state: SessionState) -> SessionOptions:
         """Return them. For `HeldSessions.load`."""
