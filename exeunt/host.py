@@ -19,7 +19,7 @@ from exeunt.stores import journal_from_url
 from exeunt.supervisor.children import ChildSpec
 from exeunt.supervisor.held import OptionsResolver
 from exeunt.supervisor.host import HostCore, logger
-from exeunt.supervisor.journal import Journal, MemoryJournal
+from exeunt.supervisor.journal import Journal, MemoryJournal, SessionMetadata
 from exeunt.supervisor.journal.durable import DurableJournal
 from exeunt.supervisor.options import STUCK_REPORT_EVERY, HostOptions
 from exeunt.supervisor.tree import open_supervisor
@@ -108,9 +108,9 @@ class SessionHost(HostCore):
             self.metrics.register_tools(chosen.tools.names)
         return await self.fork(session_id, chosen, at, new_session_id, continue_pending_work)
 
-    async def resolve(self, session_id: str) -> SessionOptions:
+    async def _ask_program(self, session_id: str, metadata: SessionMetadata) -> SessionOptions:
         """Ask `session_options` of `open_host`, and let the metrics know the tools."""
-        options = self._prepared(await super().resolve(session_id))
+        options = self._prepared(await super()._ask_program(session_id, metadata))
         self.metrics.register_tools(options.tools.names)
         return options
 
