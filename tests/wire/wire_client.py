@@ -95,6 +95,16 @@ class WireClient:
         await self.send({"jsonrpc": "2.0", "id": key, "method": method, "params": params})
         return key
 
+    async def start_together(self, *requests: tuple[str, dict[str, Any]]) -> list[int]:
+        """Send requests, methods and parameters, in one piece, so that nothing happens between them; return their ids."""
+        keys = [next(self._ids) for _ in requests]
+        frames = [
+            frame(msgspec.json.encode({"jsonrpc": "2.0", "id": key, "method": method, "params": params}))
+            for key, (method, params) in zip(keys, requests, strict=True)
+        ]
+        await self.send_bytes(b"".join(frames))
+        return keys
+
     async def call(self, method: str, /, **params: Any) -> Any:
         """Send a request, and return its result. Raises `WireFailure`."""
         answer = await self.answer(await self.start(method, **params))
