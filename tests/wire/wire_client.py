@@ -96,7 +96,7 @@ class WireClient:
         return key
 
     async def start_together(self, *requests: tuple[str, dict[str, Any]]) -> list[int]:
-        """Send requests, methods and parameters, in one piece, so that nothing happens between them; return their ids."""
+        """Send requests, as methods and parameters, in one piece: nothing happens between them. Return their ids."""
         keys = [next(self._ids) for _ in requests]
         frames = [
             frame(msgspec.json.encode({"jsonrpc": "2.0", "id": key, "method": method, "params": params}))
