@@ -55,9 +55,7 @@ async def test_a_call_waits_for_the_answer_to_the_old_request() -> None:
     store, model = MemoryStore(), ScriptedModel([call("t"), "done"])
     async with served(store, model, settled=False) as wire:
         client = await wire.connect()
-        await client.create(tools=[T])
-        await client.say()
-        request = await client.requested()
+        request = await client.calling(T)
         killed = await copy_of(wire, store)
     async with served(killed, model) as wire:
         client = await come_back(wire, T, go_on=True)
@@ -73,9 +71,7 @@ async def test_without_the_pending_work_the_call_is_interrupted_and_nothing_runs
     store, model = MemoryStore(), ScriptedModel([call("t"), "done"])
     async with served(store, model, settled=False) as wire:
         client = await wire.connect()
-        await client.create(tools=[T])
-        await client.say()
-        request = await client.requested()
+        request = await client.calling(T)
         killed = await copy_of(wire, store)
     async with served(killed, model) as wire:
         client = await come_back(wire, T, go_on=False)
@@ -102,8 +98,7 @@ async def test_the_first_idle_that_a_client_sees_ends_its_own_message() -> None:
         # The answer to the request that follows comes behind all that the first has brought about.
         await client.call("session.getMessages", sessionId="s")
         assert client.kinds() == ["session.resume", "assistant.turn_end"]
-        await client.say("next")
-        await client.event("session.idle")
+        await client.turn("next")
         assert [event["data"]["content"] for event in client.events("assistant.message")] == ["the answer"]
 
 
@@ -133,9 +128,7 @@ async def test_a_staged_clear_is_gone_and_the_call_waits_on() -> None:
     store, model = MemoryStore(), ScriptedModel([call("clear_context", prompt="seed"), "done"])
     async with served(store, model, settled=False) as wire:
         client = await wire.connect()
-        await client.create(tools=[CLEAR])
-        await client.say()
-        request = await client.requested()
+        request = await client.calling(CLEAR)
         await client.call("session.history.clearContext", sessionId="s", prompt="seed")
         killed = await copy_of(wire, store)
     async with served(killed, model) as wire:
@@ -154,9 +147,7 @@ async def test_a_committed_clear_is_whole() -> None:
     model = ScriptedModel([call("clear_context", prompt="seed"), hang(), "after the kill"])
     async with served(store, model, settled=False) as wire:
         client = await wire.connect()
-        await client.create(tools=[CLEAR])
-        await client.say()
-        request = await client.requested()
+        request = await client.calling(CLEAR)
         await client.call("session.history.clearContext", sessionId="s", prompt="seed")
         await client.give(request, result="ok")
         await client.event("session.context_cleared")
@@ -198,22 +189,18 @@ async def test_a_session_that_another_server_has_taken_up_can_be_taken_back() ->
     async with unchecked(store, model) as one, unchecked(store, model) as two:
         first = await one.connect()
         await first.create()
-        await first.say("one")
-        await first.event("session.idle")
+        await first.turn("one")
         await copy_of(one, store)  # clients see events some milliseconds before they are kept
         second = await come_back(two, go_on=False)
-        await second.say("two")
-        await second.event("session.idle")
+        await second.turn("two")
         await copy_of(two, store)
         with pytest.raises(WireFailure, match="was taken over by another host"):
             await first.say("lost")
         first.notifications.clear()
         await first.call("session.resume", sessionId="s")
-        await first.say("three")
-        await first.event("session.idle")
+        await first.turn("three")
         # So can one who was not there before.
         other = await come_back(one, go_on=False)
-        await other.say("four")
-        await other.event("session.idle")
+        await other.turn("four")
     said = [message.content for message in model.requests[-1].messages if message.role == "user"]
     assert said == ["one", "two", "three", "four"]

@@ -99,9 +99,7 @@ async def test_of_two_answers_that_come_at_once_the_first_counts_and_is_the_only
     model = ScriptedModel([call("t"), "done"])
     async with open_wire(model) as wire:
         client = await wire.connect()
-        await client.create(tools=[tool("t")])
-        await client.say()
-        request = await client.requested()
+        request = await client.calling(tool("t"))
         method = "session.tools.handlePendingToolCall"
         answer = {"sessionId": "s", "requestId": request}
         both = [(method, {**answer, "result": text}) for text in ("first", "second")]

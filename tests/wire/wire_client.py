@@ -149,6 +149,23 @@ class WireClient:
         sent = await self.call("session.send", sessionId=session, prompt=prompt, **params)
         return str(sent["messageId"])
 
+    async def turn(self, prompt: str = "go", session: str = "s", **params: Any) -> None:
+        """Send a message, and wait for the next time that nothing is left to do."""
+        idle = len(self.events("session.idle"))
+        await self.say(prompt, session, **params)
+        await self.event("session.idle", idle + 1)
+
+    async def calling(self, *tools: dict[str, Any], **config: Any) -> str:
+        """Make a session whose model calls a tool, and wait for the call; return the id of its request."""
+        await self.create(tools=list(tools), **config)
+        await self.say()
+        return await self.requested()
+
+    async def history(self, session: str = "s") -> list[dict[str, Any]]:
+        """Return the events that the log has."""
+        events: list[dict[str, Any]] = (await self.call("session.getMessages", sessionId=session))["events"]
+        return events
+
     async def approve(self, number: int = 1, session: str = "s", kind: str = "approve-once") -> None:
         """Approve the call that asks for it as number *number*."""
         asked = await self.event("permission.requested", number)
