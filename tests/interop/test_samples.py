@@ -72,9 +72,10 @@ async def test_an_unknown_flag_ends_the_runtime_with_an_error_that_names_it() ->
     assert done.stdout == b""
 
 
-async def test_the_flags_with_which_clients_start_a_runtime_are_taken() -> None:
+@pytest.mark.parametrize("mode", ["--headless", "--server"])
+async def test_the_flags_with_which_clients_start_a_runtime_are_taken(mode: str) -> None:
     flags = [
-        "--headless",
+        mode,
         "--no-auto-update",
         "--log-level",
         "debug",

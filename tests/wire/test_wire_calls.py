@@ -217,6 +217,48 @@ async def test_only_the_client_that_serves_a_tool_may_answer(autojump_clock: Moc
     assert model.requests[-1].results == {"call_1": "true"}
 
 
+async def test_of_two_clients_with_one_tool_the_last_alone_is_told_of_the_call(
+    autojump_clock: MockClock,
+) -> None:
+    model = ScriptedModel([call("t"), "well", call("t"), "done"])
+    async with open_wire(model) as wire:
+        first, watcher, last = [await wire.connect() for _ in range(3)]
+        await first.create(tools=[tool("t")])
+        await watcher.call("session.resume", sessionId="s", tools=[tool("other")])
+        await last.call("session.resume", sessionId="s", tools=[tool("t")])
+        await first.say()
+        request = await last.requested()
+        assert await watcher.requested() == request
+        await wait_all_tasks_blocked()
+        # Its SDK would run the tool, too, and what it did then would be done twice.
+        assert first.events("external_tool.requested") == []
+        assert [event["data"]["toolName"] for event in first.events("tool.execution_start")] == ["t"]
+        assert await last.give(request, result="once")
+        await first.event("session.idle")
+        # Without the other it is asked again.
+        await last.call("session.detach", sessionId="s")
+        await first.say()
+        assert await first.give(await first.requested(), result="twice")
+        await first.event("session.idle", 2)
+        log = (await first.call("session.getMessages", sessionId="s"))["events"]
+    assert list(model.requests[-1].results.values()) == ["once", "twice"]
+    assert [event["type"] for event in log].count("external_tool.requested") == 2
+    assert len(first.events("external_tool.completed")) == 2
+
+
+async def test_a_tool_that_its_client_filters_out_is_that_of_another(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([call("t"), "done"])
+    async with open_wire(model) as wire:
+        serves, filters = await wire.connect(), await wire.connect()
+        await serves.create(tools=[tool("t")])
+        await filters.call("session.resume", sessionId="s", tools=[tool("t")], excludedTools=["t"])
+        await serves.say()
+        assert await serves.give(await serves.requested(), result="served")
+        await serves.event("session.idle")
+        assert filters.events("external_tool.requested") == []
+    assert model.requests[-1].results == {"call_1": "served"}
+
+
 async def test_who_takes_the_session_up_may_answer_for_the_client_that_was_asked(
     autojump_clock: MockClock,
 ) -> None:

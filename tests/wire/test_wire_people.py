@@ -97,6 +97,25 @@ async def test_a_command_is_run_by_the_client_that_has_it(autojump_clock: MockCl
             await asks.call("session.commands.invoke", sessionId="s", name="/fly")
 
 
+async def test_a_command_that_two_clients_have_is_run_by_the_last_alone(autojump_clock: MockClock) -> None:
+    deploy = [{"name": "deploy", "description": "Deploys."}]
+    async with open_wire(ScriptedModel([])) as wire:
+        first, watcher, last = [await wire.connect() for _ in range(3)]
+        await first.create(commands=deploy)
+        await watcher.call("session.resume", sessionId="s")
+        await last.call("session.resume", sessionId="s", commands=deploy)
+        waiting = await watcher.start(
+            "session.commands.execute", sessionId="s", commandName="deploy", args=""
+        )
+        asked = (await last.event("command.execute"))["data"]["requestId"]
+        assert (await watcher.event("command.execute"))["data"]["requestId"] == asked
+        done = await last.call("session.commands.handlePendingCommand", sessionId="s", requestId=asked)
+        assert done == {"success": True}
+        assert (await watcher.answer(waiting))["result"] == {}
+        await first.event("command.completed")
+        assert first.events("command.execute") == []
+
+
 async def test_hooks_of_the_client_take_part_in_a_turn(autojump_clock: MockClock) -> None:
     model = ScriptedModel([call("t", n=1), "done"])
     asked: list[tuple[str, dict[str, Any]]] = []
