@@ -111,25 +111,6 @@ async def test_messages_that_wait_are_kept_where_the_turn_before_them_is_not_gon
     assert [one.content for one in model.requests[-1].messages if one.role == "user"] == ["one", "two"]
 
 
-async def test_of_two_clients_with_a_tool_of_one_name_the_last_that_came_is_asked(
-    autojump_clock: MockClock,
-) -> None:
-    model = ScriptedModel([call("t"), call("t"), "done"])
-    async with open_wire(model) as wire:
-        one, two = await wire.connect(), await wire.connect()
-        await one.create(tools=[T])
-        await two.call("session.resume", sessionId="s", tools=[T])
-        await one.say()
-        request = await one.requested()
-        assert not await one.give(request, result="of one")
-        assert await two.give(request, result="of two")
-        request = await one.requested(2)
-        await two.leave()
-        await one.event("session.idle")
-    assert list(model.requests[1].results.values()) == ["of two"]
-    assert list(model.requests[2].results.values())[-1] == "client disconnected"
-
-
 async def test_a_session_of_another_tenant_tells_nothing_of_itself_to_who_guesses_its_id(
     autojump_clock: MockClock,
 ) -> None:
