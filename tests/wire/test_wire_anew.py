@@ -8,6 +8,7 @@ from trio.testing import MockClock
 
 from exeunt.testing import ScriptedModel, call
 from exeunt.wire.options import WireOptions
+from tests.wire.test_wire_credits import priced
 from tests.wire.test_wire_system_message import customized, rewriting
 from tests.wire.wire_client import CLEAR, WireFailure, open_wire, tool
 
@@ -126,3 +127,29 @@ async def test_a_session_of_another_tenant_tells_nothing_of_itself_to_who_guesse
         with pytest.raises(WireFailure, match="Session not found: s"):
             await bob.call("session.resume", sessionId="s", **wanted)
         assert [one["sections"] for one in asked] == [{"custom_instructions": {"content": ""}}] * 2
+
+
+async def test_who_comes_to_a_session_in_memory_is_told_to_all_unless_it_does_not_want_that(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_wire(ScriptedModel([]), options=WireOptions(wait_for_clients=True)) as wire:
+        one, two, three = await wire.connect(), await wire.connect(), await wire.connect()
+        await one.create()
+        await two.call("session.resume", sessionId="s", suppressResumeEvent=True)
+        await three.call("session.resume", sessionId="s", continuePendingWork=True)
+        await three.event("session.resume")
+        told = [event["data"] for event in one.events("session.resume")]
+    assert [(data["sessionWasActive"], data["continuePendingWork"]) for data in told] == [(True, True)]
+
+
+async def test_a_limit_that_a_client_says_anew_holds_against_what_was_decided_meanwhile(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_wire(default=priced("hello")) as wire:
+        client = await wire.connect()
+        await client.create(sessionLimits={"maxAiCredits": 30})
+        await client.call("session.options.update", sessionId="s", sessionLimits=None)
+        for expected, said in ((None, {}), ({"maxAiCredits": 40}, {"sessionLimits": {"maxAiCredits": 40}})):
+            await client.call("session.resume", sessionId="s", **said)
+            snapshot = await client.call("session.metadata.snapshot", sessionId="s")
+            assert snapshot["sessionLimits"] == expected
