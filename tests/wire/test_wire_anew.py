@@ -6,9 +6,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from exeunt.testing import ScriptedModel, call
+from exeunt.testing import ScriptedModel, after, call
 from exeunt.wire.options import WireOptions
-from tests.wire.test_wire_credits import priced
+from exeunt.wire.serving.opening import TAIL
+from tests.wire.test_wire_credits import LIMIT, decide, exhausted, priced
 from tests.wire.test_wire_system_message import customized, rewriting
 from tests.wire.wire_client import CLEAR, WireFailure, open_wire, tool
 
@@ -142,14 +143,39 @@ async def test_who_comes_to_a_session_in_memory_is_told_to_all_unless_it_does_no
     assert [(data["sessionWasActive"], data["continuePendingWork"]) for data in told] == [(True, True)]
 
 
+async def test_who_comes_to_a_session_that_all_have_left_is_told_so(autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel([after(10, "hi")])) as wire:
+        one, two = await wire.connect(), await wire.connect()
+        await one.create()
+        await one.say()
+        await one.leave()
+        await two.call("session.resume", sessionId="s")
+        assert (await two.event("session.resume"))["data"]["sessionWasActive"] is False
+        await two.event("session.idle")
+
+
 async def test_a_limit_that_a_client_says_anew_holds_against_what_was_decided_meanwhile(
     autojump_clock: MockClock,
 ) -> None:
-    async with open_wire(default=priced("hello")) as wire:
+    async with open_wire(default=priced("hello", "more")) as wire:
         client = await wire.connect()
-        await client.create(sessionLimits={"maxAiCredits": 30})
-        await client.call("session.options.update", sessionId="s", sessionLimits=None)
-        for expected, said in ((None, {}), ({"maxAiCredits": 40}, {"sessionLimits": {"maxAiCredits": 40}})):
+        request = (await exhausted(client))["requestId"]
+        assert await decide(client, request, action="set", maxAiCredits=40)
+        await client.event("session.idle", 2)
+        limits: list[dict[str, Any]] = []
+        for said in ({}, LIMIT):
             await client.call("session.resume", sessionId="s", **said)
-            snapshot = await client.call("session.metadata.snapshot", sessionId="s")
-            assert snapshot["sessionLimits"] == expected
+            limits.append((await client.call("session.metadata.snapshot", sessionId="s"))["sessionLimits"])
+    assert limits == [{"maxAiCredits": 40}, LIMIT["sessionLimits"]]
+
+
+async def test_what_was_chosen_long_ago_holds_when_the_session_is_taken_up(autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel(["hi"] * 40)) as wire:
+        client = await wire.connect()
+        await client.create()
+        await client.call("session.mode.set", sessionId="s", mode="plan")
+        for _ in range(40):
+            await client.turn()
+        assert wire.server.hub.served("s").handle.statistics().events > TAIL
+        await client.call("session.detach", sessionId="s")
+        assert (await client.call("session.resume", sessionId="s"))["mode"] == "plan"
