@@ -30,8 +30,9 @@ async def test_a_port_that_is_taken_is_one_line() -> None:
     )
 
 
-async def test_a_port_that_cannot_exist_is_refused_by_the_runtime_too() -> None:
-    runtime = await run("--headless", "--port", "99999", program=RUNTIME)
+@pytest.mark.parametrize("flag", ["--headless", "--server"])  # of the clients, some say this and some that
+async def test_a_port_that_cannot_exist_is_refused_by_the_runtime_too(flag: str) -> None:
+    runtime = await run(flag, "--port", "99999", program=RUNTIME)
     assert runtime.returncode == 1
     assert runtime.stderr == "exeunt-runtime: port is 99999: give a number from 0 (any free one) to 65535\n"
 

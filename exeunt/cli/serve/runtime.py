@@ -7,6 +7,7 @@ from functools import partial
 from importlib.metadata import version
 from typing import NoReturn
 
+from exeunt.cli.serve.orphans import Starter
 from exeunt.tuning import allow_many_files, tune_garbage_collector
 
 LOG_LEVELS = ("none", "error", "warning", "warn", "info", "debug", "all", "default")
@@ -37,13 +38,15 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--journal", metavar="URL", help="where sessions are kept (or EXEUNT_JOURNAL)")
     parser.add_argument("--auth-token-env", metavar="NAME", help="taken, and of no use: nobody signs in here")
-    for flag in ("--headless", "--no-auto-update", "--no-auto-login", "--remote"):
+    for flag in ("--headless", "--server", "--no-auto-update", "--no-auto-login", "--remote"):
         parser.add_argument(flag, action="store_true", help=argparse.SUPPRESS)
     return parser
 
 
 def main() -> NoReturn:
     """Run until the client ends it. Exit status: 0 done, 1 failed, 2 wrong usage."""
+    # Before anything that takes time: the sooner, the surer that it has not ended yet.
+    starter = Starter()
     arguments = _parser().parse_args()
     # After the flags are known to be right: a wrong one is said at once.
     import trio
@@ -86,6 +89,7 @@ def main() -> NoReturn:
                     port=arguments.port,
                     unix=None,
                     say=_say,
+                    starter=starter,
                 )
             )
     except* ExeuntError as group:

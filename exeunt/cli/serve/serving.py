@@ -10,6 +10,7 @@ from pathlib import Path
 import attrs
 import trio
 
+from exeunt.cli.serve.orphans import Starter, until_abandoned
 from exeunt.cli.serve.telemetry import TraceOptions, open_traces
 from exeunt.host import open_host
 from exeunt.stores import journal_from_url
@@ -50,9 +51,18 @@ def check(what: Served, *, address: str, port: int | None, unix: Path | None) ->
 
 
 async def serve_ports(
-    what: Served, *, address: str, port: int | None, unix: Path | None, say: Callable[[int | None], None]
+    what: Served,
+    *,
+    address: str,
+    port: int | None,
+    unix: Path | None,
+    say: Callable[[int | None], None],
+    starter: Starter | None = None,
 ) -> int:
-    """Listen until a signal says to end; return the exit status. *say* is told the port once it can be used."""
+    """Listen until a signal says to end; return the exit status. *say* is told the port once it can be used.
+
+    With a *starter* it also ends some time after that is gone and the last client with it.
+    """
     async with (
         open_traces(what.traces) as telemetry,
         open_host(journal=what.journal, options=what.host_options, telemetry=telemetry) as host,
@@ -67,7 +77,21 @@ async def serve_ports(
         ) as listening,
     ):
         say(listening.port)
-        await _until_told(listening.server.ended_by_client.wait)
+        server = listening.server
+
+        async def until_left() -> None:
+            async with trio.open_nursery() as nursery:
+
+                async def abandoned(by: Starter) -> None:
+                    await until_abandoned(by.is_gone, lambda: len(server.connections))
+                    nursery.cancel_scope.cancel()
+
+                if starter is not None and starter.can_go:
+                    nursery.start_soon(abandoned, starter)
+                await server.ended_by_client.wait()
+                nursery.cancel_scope.cancel()
+
+        await _until_told(until_left)
     return 0
 
 
