@@ -145,6 +145,7 @@ from exeunt.actors.session import (
     StreamLagged,
     StreamReset,
     ToolOutcome,
+    answer_request,
 )
 from exeunt.actors.state import (
     Limits,
@@ -321,6 +322,7 @@ __all__ = [
     "WouldDeadlock",
     "WrongEventLoop",
     "allow_many_files",
+    "answer_request",
     "approve_all",
     "ask_user_tool",
     "build_options",

@@ -6,7 +6,7 @@ import logging
 import math
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
 from socket import gaierror
@@ -21,11 +21,12 @@ from exeunt.models.http.pool import close_idle_connections
 from exeunt.supervisor.children import ChildSpec, Restart
 from exeunt.supervisor.tree import Supervisor, open_supervisor
 from exeunt.tuning import why_no_file
+from exeunt.wire.collector import scraped
 from exeunt.wire.connection import Connection
-from exeunt.wire.files.counts import FileCounts
 from exeunt.wire.options import Tokens, WireOptions
 from exeunt.wire.serving.hub import Hub
 from exeunt.wire.serving.models import DefaultProvider
+from exeunt.wire.statistics import OTHER, WireStatistics
 from exeunt.wire.table import METHODS
 
 logger = logging.getLogger("exeunt.wire")
@@ -46,26 +47,6 @@ FAREWELL = 1.0
 """Seconds for that: who reads takes it at once."""
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-
-
-@attrs.frozen(kw_only=True)
-class WireStatistics:
-    """A server at one moment."""
-
-    connections: int
-    """Clients that are connected."""
-    accepted: int
-    """Connections so far."""
-    refused: int
-    """Connections that were closed because there were too many."""
-    sessions: int
-    """Sessions that clients have in memory."""
-    events_dropped: int
-    """Events that slow clients did without, of connections that are open."""
-    closed: dict[str, int]
-    """Connections that the server has closed, by its reason."""
-    files: FileCounts
-    """What has become of the files of sessions."""
 
 
 NEEDED_BY_ALL = (
@@ -113,7 +94,9 @@ class WireServer:
         self.connections: set[Connection] = set()
         self._accepted = 0
         self._refused = 0
+        self._dropped = 0
         self._closed: dict[str, int] = {}
+        self._requests: dict[tuple[str, str], int] = {}
 
     def shut_down_asked(self) -> None:
         """A client asks for the end of the server."""
@@ -123,9 +106,19 @@ class WireServer:
     def ended(self, connection: Connection) -> None:
         """A connection is over."""
         self.connections.discard(connection)
+        self._dropped += connection.events_dropped
         reason = connection.closed_because
         if reason:
             self._closed[reason] = self._closed.get(reason, 0) + 1
+
+    def count(self, method: str, outcome: str) -> None:
+        """A request has ended."""
+        key = (method if method in self.methods else OTHER, outcome)
+        self._requests[key] = self._requests.get(key, 0) + 1
+
+    def scraped(self) -> AbstractContextManager[None]:
+        """Have the server's numbers among the host's metrics, in the body. Raises `InvalidConfiguration`."""
+        return scraped(self.hub.host.metrics.registry, self.statistics)
 
     def statistics(self) -> WireStatistics:
         """Return a look at the server. Costs O(connections)."""
@@ -134,8 +127,9 @@ class WireServer:
             accepted=self._accepted,
             refused=self._refused,
             sessions=len(self.hub.sessions),
-            events_dropped=sum(connection.events_dropped for connection in self.connections),
+            events_dropped=self._dropped + sum(one.events_dropped for one in self.connections),
             closed=dict(self._closed),
+            requests=dict(self._requests),
             files=attrs.evolve(self.hub.file_counts),
         )
 
@@ -278,7 +272,8 @@ async def open_wire_server(
                 await trio.Path(unix).unlink(missing_ok=True)
         raise
     try:
-        yield Listening(server, where)
+        with server.scraped():
+            yield Listening(server, where)
     finally:
         with trio.CancelScope(shield=True):
             await server.say_goodbye()

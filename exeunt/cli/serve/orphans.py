@@ -1,9 +1,9 @@
 """A runtime whose client was killed: nobody is left to end it.
 
 A client that starts one ends it, too, and so does the end of its standard input where that is spoken on. On a port
-nothing says that the client is gone. What can be seen are three things together: whoever started this process has ended,
-nobody reads its standard output any more, and no client is connected. A shell script that starts a server to stay gives it a
-file, a terminal or a log to write to, and is never taken for one.
+nothing says that the client is gone. What can be seen are three things together: whoever started this process has
+ended, nobody reads its standard output any more, and no client is connected. A shell script that starts a server to
+stay gives it a file, a terminal or a log to write to, and is never taken for one.
 """
 
 import logging

@@ -24,7 +24,8 @@ def _parser() -> argparse.ArgumentParser:
         "what stands before each session's system message comes from EXEUNT_SYSTEM_MESSAGE; EXEUNT_CURRENT_DATETIME=1 "
         "tells the models date and time; EXEUNT_INSTRUCTION_ROOTS names folders in which clients may name some with "
         "instructions (with --stdio: any). "
-        "Files of sessions are kept in EXEUNT_SESSION_FILES, or below COPILOT_HOME.",
+        "Files of sessions are kept in EXEUNT_SESSION_FILES, or below COPILOT_HOME. "
+        "Metrics are at EXEUNT_METRICS_PORT, of EXEUNT_METRICS_HOST.",
     )
     parser.add_argument("--version", action="version", version=f"exeunt {version('exeunt')}")
     way = parser.add_mutually_exclusive_group()
@@ -38,6 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--journal", metavar="URL", help="where sessions are kept (or EXEUNT_JOURNAL)")
     parser.add_argument("--auth-token-env", metavar="NAME", help="taken, and of no use: nobody signs in here")
+    # "--server" is what some clients say for "--headless".
     for flag in ("--headless", "--server", "--no-auto-update", "--no-auto-login", "--remote"):
         parser.add_argument(flag, action="store_true", help=argparse.SUPPRESS)
     return parser
@@ -53,6 +55,7 @@ def main() -> NoReturn:
 
     from exeunt.actors.errors import ExeuntError
     from exeunt.cli.serve import provider, serving, switches
+    from exeunt.cli.serve.scraping import scrape_options
     from exeunt.cli.serve.telemetry import trace_options
     from exeunt.groups import lone
     from exeunt.wire.options import WireOptions
@@ -76,6 +79,7 @@ def main() -> NoReturn:
             journal=arguments.journal or os.environ.get("EXEUNT_JOURNAL"),
             idle_timeout=arguments.session_idle_timeout or None,
             traces=trace_options(os.environ),
+            metrics=scrape_options(os.environ),
         )
         if arguments.stdio:
             status = trio.run(serving.serve_stdio, what)

@@ -11,6 +11,7 @@ import attrs
 import trio
 
 from exeunt.cli.serve.orphans import Starter, until_abandoned
+from exeunt.cli.serve.scraping import ScrapeOptions, open_scraping
 from exeunt.cli.serve.telemetry import TraceOptions, open_traces
 from exeunt.host import open_host
 from exeunt.stores import journal_from_url
@@ -18,6 +19,8 @@ from exeunt.supervisor.options import HostOptions
 from exeunt.wire.options import Tokens, WireOptions
 from exeunt.wire.server import WireServer, check_place, open_wire_server
 from exeunt.wire.serving.models import DefaultProvider
+
+logger = logging.getLogger("exeunt.serve")
 
 DEFAULT_PORT = 7890
 """Of `exeunt serve`: any that is seldom taken."""
@@ -35,6 +38,8 @@ class Served:
     """Seconds after which an idle session leaves memory."""
     traces: TraceOptions | None = None
     """Where traces go, if they are wanted."""
+    metrics: ScrapeOptions | None = None
+    """Where metrics are scraped, if anybody may."""
 
     @property
     def host_options(self) -> HostOptions:
@@ -66,6 +71,7 @@ async def serve_ports(
     async with (
         open_traces(what.traces) as telemetry,
         open_host(journal=what.journal, options=what.host_options, telemetry=telemetry) as host,
+        open_scraping(what.metrics, host.metrics, _say_where),
         open_wire_server(
             host,
             port=port,
@@ -101,6 +107,7 @@ async def serve_stdio(what: Served) -> int:
     async with (
         open_traces(what.traces) as telemetry,
         open_host(journal=what.journal, options=what.host_options, telemetry=telemetry) as host,
+        open_scraping(what.metrics, host.metrics, _say_where),
     ):
         server = WireServer(
             host,
@@ -128,8 +135,13 @@ async def serve_stdio(what: Served) -> int:
                     await server.flushed()
                 nursery.cancel_scope.cancel()
 
-        await _until_told(until_left)
+        with server.scraped():
+            await _until_told(until_left)
     return 0
+
+
+def _say_where(url: str) -> None:
+    logger.info("metrics are at %s", url)
 
 
 def _ends_already(number: int, frame: object) -> None:

@@ -24,13 +24,14 @@ _DRAIN_SECONDS = 0.02
 class PoolLimits:
     """How many connections one pool may hold."""
 
-    max_connections: int = attrs.field(default=1000, validator=whole_number(1))
-    """In use and idle together. One call more waits, up to `Timeouts.pool`, first come first served. A
-    thousand streams of twenty pieces a second keep half a core busy; more are for another process. Each takes a
-    file, of which a process may often open 1,024: `exeunt.allow_many_files()` raises that."""
+    max_connections: int = attrs.field(default=10_000, validator=whole_number(1))
+    """In use and idle together. As many as a host runs turns (`HostOptions.running_turns`): a model takes seconds to
+    answer, and who waits for a connection waits for all of them. One call more waits, up to `Timeouts.pool`, first come
+    first served. Each takes a file, of which a process may often open 1,024:
+    `exeunt.allow_many_files()` raises that."""
     max_idle: int = attrs.field(default=1000, validator=whole_number(0))
-    """Kept open for the next call; the one idle for longest goes first. As many as may be in use: what a burst of calls
-    has opened serves the next one, and opening it anew takes as long as a third of a turn. What is too many expires."""
+    """Kept open for the next call; the one idle for longest goes first. What a burst of calls has opened serves the
+    next one, where opening it anew takes as long as a third of a turn. What is too many expires."""
     idle_expiry: float = attrs.field(default=30.0, validator=positive_seconds)
     """Seconds after which an idle connection is not used again: shorter than the 60 s of common load balancers.
     Looked at whenever a connection is taken, not by a timer."""

@@ -55,7 +55,10 @@ kept, `session.idle` before all, tell clients to go on."""
 ENDINGS = frozenset({"assistant.idle", "session.idle"})
 """Events that tell clients that nothing is left to wait for."""
 
-NOT_FOR_ALL = OUTSIDE | ENDINGS
+REQUESTS = frozenset({"command.execute", "external_tool.requested"})
+"""Events that ask one client to do something. The SDKs of all that are told of it, and could do it, do it."""
+
+NOT_FOR_ALL = OUTSIDE | ENDINGS | REQUESTS
 """Events that not each client is told."""
 
 
@@ -85,6 +88,7 @@ class Served:
         "headers",
         "hub",
         "instructions",
+        "is_lost",
         "mapper",
         "overruled",
         "ready",
@@ -124,6 +128,8 @@ class Served:
         """Messages from which on the context may be compacted by itself."""
         self.files: SessionFiles | None = None
         """Its transcript and its workspace, where somebody keeps them."""
+        self.is_lost = False
+        """Whether another server has its log now, or nobody can write it: what was attached here is no more."""
         self.used = False
         """Whether anything was done with it: a message, a name, a note, a call."""
         self.answers: list[LastAnswer] | None = None
@@ -230,8 +236,8 @@ class Served:
         return self.session
 
     @property
-    def is_lost(self) -> bool:
-        """Whether another server has taken it up, or deleted it; it has left memory here without a word then."""
+    def is_gone(self) -> bool:
+        """Whether it has left memory for good."""
         return self.session is not None and self.session.statistics().status == "closed"
 
     def options(self) -> tuple[str, SessionOptions]:
@@ -318,11 +324,19 @@ class Served:
         droppable = kind in DROPPABLE
         if kind in NOT_FOR_ALL:
             for client in clients.values():
-                if client.waits_for_idle if kind in ENDINGS else client.wants(kind):
+                if self._is_for(client, wire):
                     client.show(body, droppable)
             return
         for client in clients.values():
             client.show(body, droppable)
+
+    def _is_for(self, client: Client, wire: WireEvent) -> bool:
+        """Whether *client* is told of an event that not each is told."""
+        if wire.type in ENDINGS:
+            return client.waits_for_idle
+        if wire.type in REQUESTS:
+            return not self.asking.would_do_too(client, wire)
+        return client.wants(wire.type)
 
     @contextmanager
     def watching_answers(self) -> Generator[LastAnswer]:
