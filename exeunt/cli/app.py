@@ -272,6 +272,15 @@ def serve(
     journal: Annotated[
         str | None, typer.Option(metavar="URL", help="Where sessions are kept, such as sqlite:///s.sqlite3.")
     ] = None,
+    journal_wait: Annotated[
+        float,
+        typer.Option(
+            min=0,
+            metavar="SECONDS",
+            help=f"Wait for its database to start, at most so long. {_default('0')}",
+            show_default=False,
+        ),
+    ] = 0.0,
     session_files: Annotated[
         Path | None,
         typer.Option(
@@ -390,6 +399,7 @@ def serve(
             ),
             tokens=providers.tokens(os.environ, token_env or (), file.tokens),
             journal=journal,
+            journal_wait=journal_wait,
             idle_timeout=idle_timeout,
             traces=trace_options(
                 os.environ, file=otel_file, endpoint=otel_endpoint, capture_content=otel_content

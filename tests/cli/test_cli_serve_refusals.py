@@ -76,6 +76,30 @@ async def test_wrong_options_are_wrong_usage_and_nothing_is_made(
     assert entries(tmp_path) == []
 
 
+async def test_a_wait_for_a_journal_that_is_not_named_is_wrong_usage() -> None:
+    served = await run("serve", "--port", "0", "--journal-wait", "5")
+    assert (served.returncode, served.stdout) == (2, "")
+    assert served.stderr == (
+        "exeunt serve: --journal-wait is for a journal, and there is none: name it by --journal\n"
+    )
+
+
+async def test_a_server_says_that_it_waits_for_its_database_and_then_that_it_is_not_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    url = f"postgresql://ada:secret@127.0.0.1:{port}/plays"
+    served = await run("serve", "--port", "0", "--journal", url, "--journal-wait", "0.01")
+    assert (served.returncode, served.stdout) == (1, "")
+    assert (
+        f"the journal postgresql:127.0.0.1:{port}/plays is unavailable; it is waited for, 0.01 s"
+        in served.stderr
+    )
+    assert served.stderr.splitlines()[-1].startswith(
+        f"exeunt: postgresql:127.0.0.1:{port}/plays cannot be opened: "
+    )
+    assert "secret" not in served.stderr
+
+
 async def test_an_address_that_no_machine_has_is_one_line() -> None:
     served = await run("serve", "--port", "0", "--host", "nowhere.invalid", EXEUNT_CONNECTION_TOKEN="t")
     assert (served.returncode, served.stdout) == (1, "")

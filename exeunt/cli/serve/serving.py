@@ -10,6 +10,7 @@ from pathlib import Path
 import attrs
 import trio
 
+from exeunt.actors.errors import InvalidConfiguration
 from exeunt.cli.serve.orphans import Starter, until_abandoned
 from exeunt.cli.serve.scraping import ScrapeOptions, open_scraping
 from exeunt.cli.serve.telemetry import TraceOptions, open_traces
@@ -34,6 +35,8 @@ class Served:
     options: WireOptions
     tokens: dict[str, str] = attrs.field(factory=dict[str, str], repr=False)
     journal: str | None = None
+    journal_wait: float = 0.0
+    """Seconds to wait for a journal whose database is away."""
     idle_timeout: float | None = None
     """Seconds after which an idle session leaves memory."""
     traces: TraceOptions | None = None
@@ -44,7 +47,7 @@ class Served:
     @property
     def host_options(self) -> HostOptions:
         """The bounds of the host."""
-        return HostOptions(passivate_after=self.idle_timeout)
+        return HostOptions(passivate_after=self.idle_timeout, journal_wait=self.journal_wait)
 
 
 def check(what: Served, *, address: str, port: int | None, unix: Path | None) -> None:
@@ -53,6 +56,8 @@ def check(what: Served, *, address: str, port: int | None, unix: Path | None) ->
     _ = what.host_options
     if what.journal is not None:
         journal_from_url(what.journal)
+    elif what.journal_wait:
+        raise InvalidConfiguration("--journal-wait is for a journal, and there is none: name it by --journal")
 
 
 async def serve_ports(
