@@ -16,7 +16,7 @@ from exeunt.actors.errors import (
     WouldDeadlock,
 )
 from exeunt.actors.session.replies import Reply
-from exeunt.actors.turn.aborts import DELETED
+from exeunt.actors.turn.aborts import DELETED, LOST
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Waiter
 
@@ -118,6 +118,7 @@ HOST_ENDED = "host"
 _AWAY = "was disconnected; take it up again with host.resume_session()"
 _END = {
     HOST_ENDED: "has ended with its host; a host that has its journal can take it up again with resume_session()",
+    LOST: "was taken over by another host, or deleted; host.resume_session() takes it up here again",
     DELETED: "was deleted; make another with host.create_session()",
 }
 

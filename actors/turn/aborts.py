@@ -16,7 +16,9 @@ HOST_ENDS = "host"
 DELETED = "deleted"
 """The reason of a stop after which the log is forgotten."""
 
-RESERVED = frozenset({HOST_ENDS, DELETED})
+LOST = "session_lost"
+"""Why a session has stopped that another host has taken up; and the type of the warning that says so."""
+RESERVED = frozenset({HOST_ENDS, DELETED, LOST})
 """Reasons that mean something, so that nobody else may give them."""
 
 

@@ -219,9 +219,10 @@ class Outbox:
         return [waiter for _, wakeups in unshown or () for waiter, _, _ in wakeups or ()]
 
     def wake_now(self) -> None:
-        """Wake whom a handler wanted to wake, without the log. For the recovery."""
+        """Show what was said that is not for the log, and wake whom a handler wanted to wake. For the recovery."""
+        events, self._collected, self._mixed = self._collected, None, False
         wakeups, self._wakeups = self._wakeups, None
-        self._show(None, wakeups)
+        self._show(events, wakeups)
 
     def _show(self, events: list[Event] | None, wakeups: list[Wakeup] | None) -> None:
         """Tell everybody what has happened, and who waited for it."""

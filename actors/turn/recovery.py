@@ -348,7 +348,7 @@ def _give_up(actor: SessionActor, wreck: Wreck, again: bool) -> None:
 def lose(actor: SessionActor, error: Exception) -> None:
     """The log takes nothing more, because another host has the session: leave without a word in it.
 
-    Not a handler: the journal calls it, in the loop, when no handler runs.
+    Who looks on is warned. Not a handler: the journal calls it, in the loop, when no handler runs.
     """
     logger.warning("session %s leaves memory: %s", actor.id, error)
     wreck = Wreck(actor, error, [])
@@ -358,6 +358,8 @@ def lose(actor: SessionActor, error: Exception) -> None:
     wreck.lost.extend(actor.drop_unshown())
     actor.turn = actor.host_batch = actor.aftermath = actor.clear = actor.restart = None
     actor.status = "closed"
+    actor.stop_reason = aborts.LOST
+    actor.emit(SessionWarning, aborts.LOST, str(error))
     if wreck.turn is not None and wreck.turn.abort_waiters:
         aborts.answer(actor, wreck.turn)
     if wreck.clear is not None:

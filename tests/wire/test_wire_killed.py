@@ -207,6 +207,10 @@ async def test_a_session_that_another_server_has_taken_up_can_be_taken_back() ->
         await copy_of(two, store)
         with pytest.raises(WireFailure, match="was taken over by another host"):
             await first.say("lost")
+        # Its SDK waits for the end of a turn otherwise.
+        (error,) = (event["data"] for event in first.events("session.error"))
+        assert error["errorType"] == "session_lost"
+        assert error["message"].endswith("written here. Take the session up again with session.resume")
         first.notifications.clear()
         await first.call("session.resume", sessionId="s")
         await first.say("three")

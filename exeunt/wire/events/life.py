@@ -5,6 +5,7 @@ from typing import Any
 
 from exeunt.actors import events as core
 from exeunt.actors.models import ModelErrorKind
+from exeunt.actors.turn.aborts import LOST
 from exeunt.wire.events.clock import iso
 from exeunt.wire.events.mapper import EventMapper, WireEvent
 
@@ -164,4 +165,11 @@ def info(mapper: EventMapper, event: core.SessionInfo) -> Mapped:
 
 
 def warning(mapper: EventMapper, event: core.SessionWarning) -> Mapped:
+    if event.warning_type == LOST:
+        # The SDKs wait for an event with which a turn ends, and here none comes any more.
+        data = {
+            "errorType": LOST,
+            "message": f"{event.message}. Take the session up again with session.resume",
+        }
+        return (mapper.ephemeral(event, data, "session.error"),)
     return (mapper.ephemeral(event, {"warningType": event.warning_type, "message": event.message}),)
