@@ -95,7 +95,7 @@ async def serve_stdio(what: Served) -> int:
                     await server.flushed()
                 nursery.cancel_scope.cancel()
 
-        await _until_told(until_left)
+        await _until_told(until_left, server.say_goodbye)
     return 0
 
 
@@ -103,8 +103,10 @@ def _ends_already(number: int, frame: object) -> None:
     """Take no notice of a signal that asks for what is under way."""
 
 
-async def _until_told(ended: Callable[[], Awaitable[None]]) -> None:
-    """Wait for *ended*, or for a signal that asks for the end."""
+async def _until_told(
+    ended: Callable[[], Awaitable[None]], farewell: Callable[[], Awaitable[None]] | None = None
+) -> None:
+    """Wait for *ended*, or for a signal that asks for the end; before that cancels *ended*, say *farewell*."""
     # Clients that have started a server end it twice: by their last request, and by a signal right behind it. What is
     # found here holds again once the receiver below is closed, while the host still writes what it was told.
     signal.signal(signal.SIGTERM, _ends_already)
@@ -113,6 +115,8 @@ async def _until_told(ended: Callable[[], Awaitable[None]]) -> None:
         async def signalled() -> None:
             with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
                 async for _ in signals:
+                    if farewell is not None:
+                        await farewell()
                     nursery.cancel_scope.cancel()
                     return
 
