@@ -37,7 +37,8 @@ class Served:
     @property
     def host_options(self) -> HostOptions:
         """The bounds of the host."""
-        return HostOptions(passivate_after=self.idle_timeout)
+        # Who takes a session up says what it runs with: options of those that have left are of no use to anybody.
+        return HostOptions(passivate_after=self.idle_timeout, remembered_options=0)
 
 
 async def serve_ports(
