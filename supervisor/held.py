@@ -239,7 +239,7 @@ class HeldSessions:
         actor = self._actors.get(require_text("a session id", session_id))
         if actor is None:
             raise SessionNotFound(
-                f"no session with the id {session_id!r} is in memory; host.resume_session() takes up a stored one",
+                f"no session with the id {session_id!r} is in memory; resume it, if it is stored",
                 session_id=session_id,
             )
         return Session(actor)
@@ -262,7 +262,7 @@ class HeldSessions:
         if self._resolver is None:
             raise SessionNotConfigured(
                 f"session {session_id!r} is stored, but nobody says with which model, tools and handlers it runs; "
-                "pass them to resume_session(), or give open_host() a session_options function",
+                "pass them when it is resumed, or give open_host() a session_options function",
                 session_id=session_id,
             )
         options = await self._resolver(session_id, metadata)

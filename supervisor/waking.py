@@ -208,7 +208,7 @@ class PassiveSessions:
         if actor is None:
             if session_id not in self._passive:
                 raise SessionClosed(
-                    f"session {session_id} is not in memory; take it up with host.resume_session()",
+                    f"session {session_id} is not in memory; resume it to go on with it",
                     session_id=session_id,
                 )
             with host.taking_up(session_id):

@@ -218,10 +218,11 @@ class Outbox:
         unshown, self._unshown = self._unshown, None
         return [waiter for _, wakeups in unshown or () for waiter, _, _ in wakeups or ()]
 
-    def wake_now(self) -> None:
-        """Show what was said that is not for the log, and wake whom a handler wanted to wake. For the recovery."""
-        events, self._collected, self._mixed = self._collected, None, False
+    def tell_now(self) -> None:
+        """Show what was collected, and wake who waits, without the log. For the recovery."""
+        events, self._collected = self._collected, None
         wakeups, self._wakeups = self._wakeups, None
+        self._mixed = False
         self._show(events, wakeups)
 
     def _show(self, events: list[Event] | None, wakeups: list[Wakeup] | None) -> None:

@@ -193,6 +193,7 @@ def doctor(
 
 _PROVIDER = "Which model"
 _PLACE = "Where to listen"
+_METRICS = "Metrics"
 _TRACES = "Traces"
 
 
@@ -294,6 +295,25 @@ def serve(
         Path | None,
         typer.Option(metavar="DIR", help="Read files below it that clients attach by their path."),
     ] = None,
+    metrics_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65_535,
+            metavar="N",
+            help="Serve metrics for Prometheus on this port; 0: any free one. "
+            f"{_default('EXEUNT_METRICS_PORT, or none')}",
+            rich_help_panel=_METRICS,
+        ),
+    ] = None,
+    metrics_host: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help=f"On this address. {_default('EXEUNT_METRICS_HOST, or 127.0.0.1')}",
+            rich_help_panel=_METRICS,
+        ),
+    ] = None,
     otel_endpoint: Annotated[
         str | None,
         typer.Option(metavar="URL", help="Send traces to this collector.", rich_help_panel=_TRACES),
@@ -339,10 +359,12 @@ def serve(
     from exeunt.actors.errors import InvalidConfiguration
     from exeunt.cli.serve import provider as providers
     from exeunt.cli.serve import serving, switches
+    from exeunt.cli.serve.scraping import scrape_options
     from exeunt.cli.serve.telemetry import trace_options
     from exeunt.wire.options import WireOptions
 
     serving.log_to_stderr(log_level)
+    chosen = serving.DEFAULT_PORT if port is None and unix is None else port
     try:
         file = providers.read_file(config)
         what = serving.Served(
@@ -372,11 +394,12 @@ def serve(
             traces=trace_options(
                 os.environ, file=otel_file, endpoint=otel_endpoint, capture_content=otel_content
             ),
+            metrics=scrape_options(os.environ, port=metrics_port, address=metrics_host),
         )
+        serving.check(what, address=host, port=chosen, unix=unix)
     except InvalidConfiguration as wrong:
         typer.echo(f"exeunt serve: {wrong}", err=True)
         raise typer.Exit(WRONG_USAGE) from None
-    chosen = serving.DEFAULT_PORT if port is None and unix is None else port
 
     def say(listening: int | None) -> None:
         places = [] if listening is None else [f"{host}, port {listening}"]

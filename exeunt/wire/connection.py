@@ -21,6 +21,7 @@ from exeunt.wire.framing import FrameError, FrameReader, TooLong
 from exeunt.wire.outbox import Outbox
 from exeunt.wire.rpc import RpcError
 from exeunt.wire.serving import leaving
+from exeunt.wire.statistics import ANSWERED, CANCELLED, REFUSED
 
 if TYPE_CHECKING:
     from exeunt.wire.server import WireServer
@@ -44,7 +45,7 @@ says that it is longer is no message."""
 CANCEL = "$/cancelRequest"
 """Notification by which a client gives up a request that waits."""
 
-CANCELLED = -32800
+REQUEST_CANCELLED = -32800
 
 
 class _Detail(msgspec.Struct):
@@ -278,16 +279,21 @@ class Connection:
                 waiting: Coroutine[Any, Any, Any] = cast("Any", result)
                 self._start(name, key, waiting)
             else:
-                self._reply(key, result)
+                self._reply(name, key, result)
         except Exception as error:  # noqa: BLE001 - whatever it is, the client is answered
-            self.post(rpc.refusal(key, _as_rpc(name, error)))
+            self._refuse(name, key, error)
 
-    def _reply(self, key: bytes, result: Any) -> None:
+    def _reply(self, name: str, key: bytes, result: Any) -> None:
         if isinstance(result, Then):
             self.post(rpc.answer(key, result.result))
             result.after()
         else:
             self.post(rpc.answer(key, result))
+        self.server.count(name, ANSWERED)
+
+    def _refuse(self, name: str, key: bytes, error: Exception) -> None:
+        self.post(rpc.refusal(key, _as_rpc(name, error)))
+        self.server.count(name, REFUSED)
 
     def _start(self, name: str, key: bytes, result: Coroutine[Any, Any, Any]) -> None:
         if key in self._waiting or len(self._waiting) >= self.server.options.requests_at_once:
@@ -306,11 +312,12 @@ class Connection:
     ) -> None:
         try:
             with scope:
-                self._reply(key, await result)
+                self._reply(name, key, await result)
             if scope.cancelled_caught:
-                self.post(rpc.refusal(key, RpcError(CANCELLED, "Request cancelled")))
+                self.post(rpc.refusal(key, RpcError(REQUEST_CANCELLED, "Request cancelled")))
+                self.server.count(name, CANCELLED)
         except Exception as error:  # noqa: BLE001 - as above
-            self.post(rpc.refusal(key, _as_rpc(name, error)))
+            self._refuse(name, key, error)
         finally:
             del self._waiting[key]
             self._progress.set()

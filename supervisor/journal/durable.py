@@ -357,6 +357,7 @@ def _not_found(session_id: str) -> SessionNotFound:
 
 def _owned_elsewhere(session_id: str) -> SessionOwnedElsewhere:
     return SessionOwnedElsewhere(
-        f"session {session_id} was taken over by another host, or deleted; nothing more is written here",
+        f"session {session_id} was taken over by another host, or deleted; nothing more is written here. "
+        "Resume it to have it here again",
         session_id=session_id,
     )

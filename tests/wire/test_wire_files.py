@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
-from exeunt.testing import ScriptedModel, call
+from exeunt.testing import ScriptedModel, after, call
 from tests.wire.client_files import ROOT, ClientFiles
 from tests.wire.wire_client import WireFailure, open_wire, tool
 
@@ -379,3 +379,25 @@ async def test_the_folder_of_a_session_is_told_and_kept(autojump_clock: MockCloc
     assert told == [{"cwd": "/there"}, {**report, "cwd": "/there"}]
     # What was reported is in the files, where the next activation finds it.
     assert (workspace["cwd"], workspace["branch"], workspace["host_type"]) == ("/there", "main", "github")
+
+
+async def test_a_summary_that_finds_no_place_leaves_no_checkpoint(autojump_clock: MockClock) -> None:
+    files = ClientFiles()
+    model = ScriptedModel(["one", "SUMMARY", after(100, "two")])
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        await files.register(client)
+        await client.create()
+        await client.say()
+        await client.event("session.idle")
+        compacting = await client.start("session.history.compact", sessionId="s")
+        await client.event("session.compaction_start")
+        await client.say("meanwhile")
+        while not files.files.get(("s", f"{ROOT}/checkpoints/001-summary.md")):
+            await wait_all_tasks_blocked()
+        aborted = await client.call("session.history.abortManualCompaction", sessionId="s")
+        assert aborted == {"aborted": True}
+        assert (await client.answer(compacting))["result"]["success"] is False
+        await client.event("session.idle", 2)
+        listed = (await client.call("session.workspaces.listCheckpoints", sessionId="s"))["checkpoints"]
+    assert listed == []

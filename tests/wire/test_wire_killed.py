@@ -7,14 +7,11 @@ from typing import Any
 import pytest
 import trio
 
-from exeunt.host import open_host
 from exeunt.supervisor.journal.durable import DurableJournal
 from exeunt.testing import ScriptedModel, call, hang
 from exeunt.testing.faulty_store import MemoryStore
 from exeunt.wire.options import WireOptions
-from exeunt.wire.server import WireServer
-from exeunt.wire.serving.models import DefaultProvider
-from tests.wire.wire_client import CLEAR, Wire, WireClient, WireFailure, open_wire, tool
+from tests.wire.wire_client import CLEAR, Wire, WireClient, open_wire, tool
 
 WAITS = WireOptions(wait_for_clients=True)
 T = tool("t")
@@ -182,42 +179,3 @@ async def test_a_model_call_is_made_again_if_the_client_wants_it(go_on: bool) ->
         assert len(model.requests) == 1 + go_on
         resumed = (await client.event("session.resume"))["data"]
         assert resumed["continuePendingWork"] is go_on
-
-
-@asynccontextmanager
-async def unchecked(store: MemoryStore, model: ScriptedModel) -> AsyncGenerator[Wire]:
-    """A server that may lose its sessions to another one: it has shown events then that are not in the log."""
-    default = DefaultProvider(client=model, model="scripted")
-    async with open_host(journal=DurableJournal(store)) as host, trio.open_nursery() as nursery:
-        yield Wire(WireServer(host, options=WAITS, default=default), host, nursery)
-        nursery.cancel_scope.cancel()
-
-
-async def test_a_session_that_another_server_has_taken_up_can_be_taken_back() -> None:
-    store, model = MemoryStore(), ScriptedModel(["an answer"] * 10)
-    async with unchecked(store, model) as one, unchecked(store, model) as two:
-        first = await one.connect()
-        await first.create()
-        await first.say("one")
-        await first.event("session.idle")
-        await copy_of(one, store)  # clients see events some milliseconds before they are kept
-        second = await come_back(two, go_on=False)
-        await second.say("two")
-        await second.event("session.idle")
-        await copy_of(two, store)
-        with pytest.raises(WireFailure, match="was taken over by another host"):
-            await first.say("lost")
-        # Its SDK waits for the end of a turn otherwise.
-        (error,) = (event["data"] for event in first.events("session.error"))
-        assert error["errorType"] == "session_lost"
-        assert error["message"].endswith("written here. Take the session up again with session.resume")
-        first.notifications.clear()
-        await first.call("session.resume", sessionId="s")
-        await first.say("three")
-        await first.event("session.idle")
-        # So can one who was not there before.
-        other = await come_back(one, go_on=False)
-        await other.say("four")
-        await other.event("session.idle")
-    said = [message.content for message in model.requests[-1].messages if message.role == "user"]
-    assert said == ["one", "two", "three", "four"]

@@ -7,11 +7,12 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from exeunt import Session
+from exeunt.actors.errors import JournalUnavailable
 from exeunt.supervisor.journal import MemoryJournal
 from exeunt.testing import ScriptedModel, after, call, hang
 from exeunt.wire.connection import LAST_WORDS
 from exeunt.wire.options import WireOptions
-from exeunt.wire.serving import changing
+from exeunt.wire.serving import changing, opening
 from tests.wire.wire_client import CLEAR, Wire, WireClient, WireFailure, open_wire, tool
 
 WAITS = WireOptions(wait_for_clients=True)
@@ -337,6 +338,29 @@ async def test_who_is_cut_off_while_its_coming_ends_a_turn_leaves_again(
         await wait_all_tasks_blocked()
         await coming.leave()
         await trio.sleep(10)
+        assert wire.server.hub.sessions == {}
+
+
+async def test_a_session_whose_clients_leave_while_one_comes_that_is_refused_leaves_memory(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuses(*_: Any) -> None:
+        await trio.sleep(5)
+        raise JournalUnavailable("no room")
+
+    async with open_wire(ScriptedModel(["hi"])) as wire:
+        client, coming = await wire.connect(), await wire.connect()
+        await client.create()
+        await client.say()
+        await client.event("session.idle")
+        monkeypatch.setattr(opening, "reconfigure", refuses)
+        asked = await coming.start("session.resume", sessionId="s")
+        await wait_all_tasks_blocked()
+        # It counts on the one that comes.
+        await client.leave()
+        assert list(wire.server.hub.sessions) == ["s"]
+        assert "no room" in (await coming.answer(asked))["error"]["message"]
+        await wait_all_tasks_blocked()
         assert wire.server.hub.sessions == {}
 
 

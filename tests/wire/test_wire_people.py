@@ -47,8 +47,10 @@ async def test_a_form_is_filled_in_by_a_client_that_shows_forms(autojump_clock: 
         assert (await asks.answer(waiting))["result"] == filled
         waiting = await asks.start("session.ui.elicitation", sessionId="s", message="Again?")
         await shows.event("elicitation.requested", 2)
+        began = trio.current_time()
         await shows.leave()
         assert (await asks.answer(waiting))["result"] == {"action": "cancel"}
+        assert trio.current_time() == began
         assert asks.events("capabilities.changed")[-1]["data"] == {"ui": {"elicitation": False}}
 
 
@@ -83,6 +85,12 @@ async def test_a_command_is_run_by_the_client_that_has_it(autojump_clock: MockCl
             )
             assert done == {"success": True}
             assert (await asks.answer(waiting))["result"] == answer
+        waiting = await asks.start("session.commands.execute", sessionId="s", commandName="deploy", args="")
+        await runs.event("command.execute", 3)
+        began = trio.current_time()
+        await runs.leave()
+        assert (await asks.answer(waiting))["result"] == {"error": "client disconnected"}
+        assert trio.current_time() == began
         unknown = await asks.call("session.commands.execute", sessionId="s", commandName="fly", args="")
         assert unknown == {"error": "Unknown command: fly"}
         with pytest.raises(WireFailure, match="Unknown command: fly"):

@@ -1,14 +1,13 @@
 """`exeunt-runtime`: takes the place of the runtime that a client would start, with the same flags."""
 
 import argparse
-import gc
 import os
 import sys
 from functools import partial
 from importlib.metadata import version
 from typing import NoReturn
 
-from exeunt.tuning import GC_THRESHOLDS
+from exeunt.tuning import allow_many_files, tune_garbage_collector
 
 LOG_LEVELS = ("none", "error", "warning", "warn", "info", "debug", "all", "default")
 
@@ -24,7 +23,8 @@ def _parser() -> argparse.ArgumentParser:
         "what stands before each session's system message comes from EXEUNT_SYSTEM_MESSAGE; EXEUNT_CURRENT_DATETIME=1 "
         "tells the models date and time; EXEUNT_INSTRUCTION_ROOTS names folders in which clients may name some with "
         "instructions (with --stdio: any). "
-        "Files of sessions are kept in EXEUNT_SESSION_FILES, or below COPILOT_HOME.",
+        "Files of sessions are kept in EXEUNT_SESSION_FILES, or below COPILOT_HOME. "
+        "Metrics are at EXEUNT_METRICS_PORT, of EXEUNT_METRICS_HOST.",
     )
     parser.add_argument("--version", action="version", version=f"exeunt {version('exeunt')}")
     way = parser.add_mutually_exclusive_group()
@@ -38,7 +38,8 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     parser.add_argument("--journal", metavar="URL", help="where sessions are kept (or EXEUNT_JOURNAL)")
     parser.add_argument("--auth-token-env", metavar="NAME", help="taken, and of no use: nobody signs in here")
-    for flag in ("--headless", "--no-auto-update", "--no-auto-login", "--remote"):
+    # "--server" is what some clients say for "--headless".
+    for flag in ("--headless", "--server", "--no-auto-update", "--no-auto-login", "--remote"):
         parser.add_argument(flag, action="store_true", help=argparse.SUPPRESS)
     return parser
 
@@ -51,11 +52,13 @@ def main() -> NoReturn:
 
     from exeunt.actors.errors import ExeuntError
     from exeunt.cli.serve import provider, serving, switches
+    from exeunt.cli.serve.scraping import scrape_options
     from exeunt.cli.serve.telemetry import trace_options
     from exeunt.groups import lone
     from exeunt.wire.options import WireOptions
 
-    gc.set_threshold(*GC_THRESHOLDS)
+    tune_garbage_collector()
+    allow_many_files()
     serving.log_to_stderr(arguments.log_level)
     try:
         what = serving.Served(
@@ -73,10 +76,12 @@ def main() -> NoReturn:
             journal=arguments.journal or os.environ.get("EXEUNT_JOURNAL"),
             idle_timeout=arguments.session_idle_timeout or None,
             traces=trace_options(os.environ),
+            metrics=scrape_options(os.environ),
         )
         if arguments.stdio:
             status = trio.run(serving.serve_stdio, what)
         else:
+            serving.check(what, address=arguments.host, port=arguments.port, unix=None)
             status = trio.run(
                 partial(
                     serving.serve_ports,

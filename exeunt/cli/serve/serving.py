@@ -10,12 +10,16 @@ from pathlib import Path
 import attrs
 import trio
 
+from exeunt.cli.serve.scraping import ScrapeOptions, open_scraping
 from exeunt.cli.serve.telemetry import TraceOptions, open_traces
 from exeunt.host import open_host
+from exeunt.stores import journal_from_url
 from exeunt.supervisor.options import HostOptions
 from exeunt.wire.options import Tokens, WireOptions
-from exeunt.wire.server import WireServer, open_wire_server
+from exeunt.wire.server import WireServer, check_place, open_wire_server
 from exeunt.wire.serving.models import DefaultProvider
+
+logger = logging.getLogger("exeunt.serve")
 
 DEFAULT_PORT = 7890
 """Of `exeunt serve`: any that is seldom taken."""
@@ -33,12 +37,22 @@ class Served:
     """Seconds after which an idle session leaves memory."""
     traces: TraceOptions | None = None
     """Where traces go, if they are wanted."""
+    metrics: ScrapeOptions | None = None
+    """Where metrics are scraped, if anybody may."""
 
     @property
     def host_options(self) -> HostOptions:
         """The bounds of the host."""
         # Who takes a session up says what it runs with: options of those that have left are of no use to anybody.
         return HostOptions(passivate_after=self.idle_timeout, remembered_options=0)
+
+
+def check(what: Served, *, address: str, port: int | None, unix: Path | None) -> None:
+    """See whether a server could be meant so, before anything is opened or made. Raises `InvalidConfiguration`."""
+    check_place(address, port, unix, has_tokens=bool(what.tokens))
+    _ = what.host_options
+    if what.journal is not None:
+        journal_from_url(what.journal)
 
 
 async def serve_ports(
@@ -48,6 +62,7 @@ async def serve_ports(
     async with (
         open_traces(what.traces) as telemetry,
         open_host(journal=what.journal, options=what.host_options, telemetry=telemetry) as host,
+        open_scraping(what.metrics, host.metrics, _say_where),
         open_wire_server(
             host,
             port=port,
@@ -69,6 +84,7 @@ async def serve_stdio(what: Served) -> int:
     async with (
         open_traces(what.traces) as telemetry,
         open_host(journal=what.journal, options=what.host_options, telemetry=telemetry) as host,
+        open_scraping(what.metrics, host.metrics, _say_where),
     ):
         server = WireServer(
             host,
@@ -96,8 +112,13 @@ async def serve_stdio(what: Served) -> int:
                     await server.flushed()
                 nursery.cancel_scope.cancel()
 
-        await _until_told(until_left, server.say_goodbye)
+        with server.scraped():
+            await _until_told(until_left, server.say_goodbye)
     return 0
+
+
+def _say_where(url: str) -> None:
+    logger.info("metrics are at %s", url)
 
 
 def _ends_already(number: int, frame: object) -> None:

@@ -5,7 +5,6 @@ from typing import Any
 
 from exeunt.actors import events as core
 from exeunt.actors.models import ModelErrorKind
-from exeunt.actors.turn.aborts import LOST
 from exeunt.wire.events.clock import iso
 from exeunt.wire.events.mapper import EventMapper, WireEvent
 
@@ -19,6 +18,18 @@ RATE_LIMIT = "rate_limit"
 
 USED_UP = ("quota", "billing")
 """Words in a provider's code of a limit that no waiting outlasts: that is an `errorType` of its own, `quota`."""
+
+LOST = {
+    "taken_over": (
+        "session_taken_over",
+        "Another server has taken the session over, or deleted it. Have it here again with session.resume",
+    ),
+    "journal": (
+        "session_lost",
+        "The server cannot write the session's log any more. Take the session up again with session.resume",
+    ),
+}
+"""`errorType` of a session that a server has lost, and what its clients are told, by why."""
 
 COMPACTION_TRIGGERS = frozenset(
     {"threshold", "context_limit_retry", "manual", "memory_pressure", "model_switch"}
@@ -93,6 +104,12 @@ def failed(mapper: EventMapper, event: core.SessionFailed) -> Mapped:
     return mapper.persisted(event, data, "session.error")
 
 
+def lost(mapper: EventMapper, event: core.SessionLost) -> Mapped:
+    """The session is gone here: what clients know as an error, after which they wait for nothing."""
+    kind, why = LOST.get(event.cause, LOST["journal"])
+    return (mapper.ephemeral(event, {"errorType": kind, "message": why}, "session.error"),)
+
+
 def idle(mapper: EventMapper, event: core.SessionIdle) -> Mapped:
     assistant: dict[str, Any] = {"aborted": True} if event.aborted else {}
     return (
@@ -165,11 +182,4 @@ def info(mapper: EventMapper, event: core.SessionInfo) -> Mapped:
 
 
 def warning(mapper: EventMapper, event: core.SessionWarning) -> Mapped:
-    if event.warning_type == LOST:
-        # The SDKs wait for an event with which a turn ends, and here none comes any more.
-        data = {
-            "errorType": LOST,
-            "message": f"{event.message}. Take the session up again with session.resume",
-        }
-        return (mapper.ephemeral(event, data, "session.error"),)
     return (mapper.ephemeral(event, {"warningType": event.warning_type, "message": event.message}),)

@@ -13,7 +13,14 @@ import attrs
 import trio
 
 from exeunt.actors.errors import ExeuntError, SessionBusy
-from exeunt.actors.events import Event, SessionCompacted, SessionFailed, SessionIdle, SessionShutdown
+from exeunt.actors.events import (
+    Event,
+    SessionCompacted,
+    SessionFailed,
+    SessionIdle,
+    SessionLost,
+    SessionShutdown,
+)
 from exeunt.actors.models import Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse
 from exeunt.actors.session.putting import put_anywhere
 from exeunt.actors.text import encodable, without_datetime
@@ -179,7 +186,7 @@ class Compaction:
 
 
 def _setting(idle: trio.Event) -> Callable[[Event], object]:
-    ends = (SessionIdle, SessionShutdown, SessionFailed)
+    ends = (SessionIdle, SessionShutdown, SessionFailed, SessionLost)
     return lambda event: idle.set() if isinstance(event, ends) else None
 
 

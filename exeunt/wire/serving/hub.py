@@ -10,7 +10,7 @@ from typing import Any, cast
 import trio
 
 from exeunt.actors.errors import ClientGone, ClientRefused, ExeuntError, SessionNotFound
-from exeunt.actors.events import Event, SessionIdle, SessionShutdown
+from exeunt.actors.events import Event, SessionIdle, SessionLost, SessionShutdown
 from exeunt.actors.hooks import HookInvocation
 from exeunt.actors.outcomes import ToolResult
 from exeunt.actors.permissions import LeavePending, PermissionRequest, UserNotAvailable
@@ -45,7 +45,7 @@ HISTORIES_AT_ONCE = 4
 """Whole logs that are made into answers at the same time: 100,000 events are some 30 MB."""
 
 
-_RESTS = (SessionIdle, SessionShutdown)
+_RESTS = (SessionIdle, SessionLost, SessionShutdown)
 """Events after which a session makes no request for some time."""
 
 
@@ -179,9 +179,9 @@ class Hub:
         """Return a session once it is known whether it is there: not before it has come, or left."""
         while True:
             served = self.sessions.get(session_id)
-            if served is not None and served.ready is None and served.is_lost:
-                # Nothing of it holds any more: the log has gone on elsewhere.
-                self.left(served)
+            if served is not None and served.ready is None and served.is_gone:
+                # Lost in the moment in which it had been taken up.
+                self.lost(served)
             news = self._unsettled(session_id)
             if news is None:
                 return self.sessions.get(session_id)
@@ -225,12 +225,19 @@ class Hub:
         if not departing and self.sessions.get(served.session_id) is served:
             self._remove(served)
 
+    def lost(self, served: Served) -> None:
+        """The session has left memory, because its log is not ours any more: nothing of it holds, for nobody."""
+        served.clients.clear()
+        served.is_lost = True
+        self.left(served)
+
     def _remove(self, served: Served) -> None:
         del self.sessions[served.session_id]
         files, served.files = served.files, None
         if files is not None:
             self.closing[served.session_id] = files
-            if served.session is None:
+            if served.session is None or served.is_lost:
+                # What they would say was not to be, or is for another server to say.
                 files.abandon()
             else:
                 files.close()

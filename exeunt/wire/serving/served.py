@@ -88,6 +88,7 @@ class Served:
         "headers",
         "hub",
         "instructions",
+        "is_lost",
         "mapper",
         "overruled",
         "ready",
@@ -127,6 +128,8 @@ class Served:
         """Messages from which on the context may be compacted by itself."""
         self.files: SessionFiles | None = None
         """Its transcript and its workspace, where somebody keeps them."""
+        self.is_lost = False
+        """Whether another server has its log now, or nobody can write it: what was attached here is no more."""
         self.used = False
         """Whether anything was done with it: a message, a name, a note, a call."""
         self.answers: list[LastAnswer] | None = None
@@ -233,8 +236,8 @@ class Served:
         return self.session
 
     @property
-    def is_lost(self) -> bool:
-        """Whether another server has taken it up, or deleted it; it has left memory here without a word then."""
+    def is_gone(self) -> bool:
+        """Whether it has left memory for good."""
         return self.session is not None and self.session.statistics().status == "closed"
 
     def options(self) -> tuple[str, SessionOptions]:

@@ -13,6 +13,7 @@ from exeunt.actors.events import (
     SessionIdle,
     SessionLimitsChanged,
     SessionLimitsExhaustedRequested,
+    SessionLost,
     SessionModelChange,
     SessionResume,
     SessionShutdown,
@@ -47,6 +48,8 @@ def show(served: "Served", events: Sequence[Event]) -> None:
     """Tell the clients of a session what has happened, and do what follows from it. Never waits."""
     mapper, headers, files = served.mapper, served.headers, served.files
     for event in events:
+        if type(event) is SessionLost and served.session is None:
+            return  # one of several attempts to take it up
         for wire in mapper.map(event):
             served.tell(wire)
             if files is not None:
@@ -67,6 +70,8 @@ def show(served: "Served", events: Sequence[Event]) -> None:
             _changed(served, event)
         elif kind is SessionShutdown:
             served.hub.left(served)
+        elif kind is SessionLost:
+            served.hub.lost(served)
         elif files is not None:
             _filed(files, event)
 

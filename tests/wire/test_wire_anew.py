@@ -1,0 +1,147 @@
+"""Clients that attach to a session anew: what they keep, and what a refusal leaves as it was."""
+
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from exeunt.testing import ScriptedModel, call
+from exeunt.wire.options import WireOptions
+from tests.wire.test_wire_system_message import customized, rewriting
+from tests.wire.wire_client import CLEAR, WireFailure, open_wire, tool
+
+T = tool("t")
+WRONG = {"provider": {"type": "unheard-of"}, "model": "m"}
+"""With which no session can run."""
+
+
+async def test_a_client_whose_coming_anew_is_refused_stays_what_it_was(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([call("t"), "done"])
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        await client.create(tools=[T])
+        with pytest.raises(WireFailure, match="unheard-of"):
+            await client.call("session.resume", sessionId="s", tools=[tool("other")], **WRONG)
+        await client.say()
+        assert await client.give(await client.requested(), result="ok")
+        await client.event("session.idle")
+    assert [[one.name for one in request.tools] for request in model.requests] == [["t"], ["t"]]
+    assert model.requests[-1].results == {"call_1": "ok"}
+
+
+async def test_a_client_that_comes_anew_is_sent_what_it_had_asked_for(autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel([])) as wire:
+        client = await wire.connect()
+        await client.create()
+        interest = {"sessionId": "s", "eventType": "command.queued"}
+        handle = (await client.call("session.eventLog.registerInterest", **interest))["handle"]
+        await client.call("session.resume", sessionId="s")
+        await client.call("session.commands.enqueue", sessionId="s", command="/deploy")
+        asked = await client.event("command.queued")
+        assert asked["data"]["command"] == "/deploy"
+        await client.call("session.eventLog.releaseInterest", sessionId="s", handle=handle)
+        assert not wire.server.hub.served("s").mapper.wants_own
+
+
+async def test_what_only_one_who_has_left_had_asked_for_is_not_made_any_more(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_wire(ScriptedModel([])) as wire:
+        client, curious = await wire.connect(), await wire.connect()
+        await client.create()
+        await curious.call("session.resume", sessionId="s")
+        await curious.call("session.eventLog.registerInterest", sessionId="s", eventType="turn.end")
+        mapper = wire.server.hub.served("s").mapper
+        assert mapper.wants_own
+        await curious.leave()
+        assert not mapper.wants_own
+
+
+async def test_a_client_that_comes_anew_clears_for_the_call_that_it_was_asked_for(
+    autojump_clock: MockClock,
+) -> None:
+    model = ScriptedModel([call("clear_context", prompt="seed"), "on the seed"])
+    async with open_wire(model) as wire:
+        client, other = await wire.connect(), await wire.connect()
+        await client.create(tools=[CLEAR])
+        await other.call("session.resume", sessionId="s")
+        await client.say()
+        request = await client.requested()
+        await client.call("session.resume", sessionId="s", tools=[CLEAR])
+        await client.call("session.history.clearContext", sessionId="s", prompt="seed")
+        assert await client.give(request, result="ok")
+        await client.event("session.idle")
+    assert [message.content for message in model.requests[-1].messages] == ["seed"]
+
+
+async def test_a_call_ends_with_the_client_that_has_come_anew_since_it_was_asked(
+    autojump_clock: MockClock,
+) -> None:
+    model = ScriptedModel([call("t"), "it is gone"])
+    async with open_wire(model) as wire:
+        client, watcher = await wire.connect(), await wire.connect()
+        await client.create(tools=[T])
+        await watcher.call("session.resume", sessionId="s")
+        await client.say()
+        await client.requested()
+        await client.call("session.resume", sessionId="s", tools=[T])
+        began = trio.current_time()
+        await client.leave()
+        await watcher.event("session.idle")
+        # At once, and not when the time of the call is over.
+        assert trio.current_time() == began
+    assert model.requests[-1].results == {"call_1": "client disconnected"}
+
+
+async def test_messages_that_wait_are_kept_where_the_turn_before_them_is_not_gone_on_with(
+    autojump_clock: MockClock,
+) -> None:
+    model = ScriptedModel([call("t"), "to the second"])
+    async with open_wire(model, options=WireOptions(wait_for_clients=True)) as wire:
+        first = await wire.connect()
+        await first.create(tools=[T])
+        await first.say("one")
+        await first.requested()
+        await first.say("two")
+        await first.leave()
+        second = await wire.connect()
+        await second.call("session.resume", sessionId="s")
+        await second.event("assistant.message")
+    assert [one.content for one in model.requests[-1].messages if one.role == "user"] == ["one", "two"]
+
+
+async def test_of_two_clients_with_a_tool_of_one_name_the_last_that_came_is_asked(
+    autojump_clock: MockClock,
+) -> None:
+    model = ScriptedModel([call("t"), call("t"), "done"])
+    async with open_wire(model) as wire:
+        one, two = await wire.connect(), await wire.connect()
+        await one.create(tools=[T])
+        await two.call("session.resume", sessionId="s", tools=[T])
+        await one.say()
+        request = await one.requested()
+        assert not await one.give(request, result="of one")
+        assert await two.give(request, result="of two")
+        request = await one.requested(2)
+        await two.leave()
+        await one.event("session.idle")
+    assert list(model.requests[1].results.values()) == ["of two"]
+    assert list(model.requests[2].results.values())[-1] == "client disconnected"
+
+
+async def test_a_session_of_another_tenant_tells_nothing_of_itself_to_who_guesses_its_id(
+    autojump_clock: MockClock,
+) -> None:
+    tokens = {"ada's token": "ada", "bob's token": "bob"}
+    async with open_wire(ScriptedModel([]), tokens=tokens) as wire:
+        ada = await wire.connect(token="ada's token")
+        bob = await wire.connect(token="bob's token")
+        await ada.create(organizationCustomInstructions="hers alone")
+        asked = rewriting(bob)
+        wanted: dict[str, Any] = {"systemMessage": customized(custom_instructions={"action": "transform"})}
+        with pytest.raises(WireFailure, match="is taken"):
+            await bob.create(**wanted)
+        with pytest.raises(WireFailure, match="Session not found: s"):
+            await bob.call("session.resume", sessionId="s", **wanted)
+        assert [one["sections"] for one in asked] == [{"custom_instructions": {"content": ""}}] * 2
