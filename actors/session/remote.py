@@ -180,7 +180,7 @@ class RemoteSession:
 
         Raises `SessionNotFound`, `TransportLost`.
         """
-        frames = self._as(await self._ask("pending_requests", {}, self._answer_timeout), list)
+        frames = self._as(await self._ask("pending_requests", {}, self._answer_timeout), list[Any])
         return tuple(decoded(request_from, frame, self._id) for frame in frames)
 
     async def answer(self, request_id: str, answer: Any) -> None:
@@ -217,7 +217,9 @@ class RemoteSession:
         Raises `InvalidConfiguration` for a number below 1, `SessionNotFound`, `JournalError`, `TransportLost`.
         """
         check_seq(from_seq)
-        frames = self._as(await self._ask("get_events", {"from_seq": from_seq}, self._answer_timeout), list)
+        frames = self._as(
+            await self._ask("get_events", {"from_seq": from_seq}, self._answer_timeout), list[Any]
+        )
         return tuple(decoded(event_from, frame, self._id) for frame in frames)
 
     async def statistics(self) -> SessionStatistics:

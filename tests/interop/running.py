@@ -25,9 +25,12 @@ async def line_of(process: trio.Process) -> str:
     assert process.stdout is not None
     line = b""
     with trio.fail_after(LONGEST):
-        # Byte by byte, so that nothing of the next line is taken.
-        while not line.endswith(b"\n") and (byte := await process.stdout.receive_some(1)):
+        while True:
+            # Byte by byte, so that nothing of the next line is taken.
+            byte = await process.stdout.receive_some(1)
             line += byte
+            if byte in (b"", b"\n"):
+                break
     assert line, f"{process.args!r} has ended"
     return line.decode().rstrip("\n")
 

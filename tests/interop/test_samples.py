@@ -119,6 +119,6 @@ async def test_a_server_that_needs_a_token_ends_with_an_error_without_one() -> N
         check=False,
         env={name: value for name, value in os.environ.items() if "CONNECTION_TOKEN" not in name},
     )
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert b"give the server a token" in done.stderr
     assert b"Traceback" not in done.stderr

@@ -6,8 +6,10 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from exeunt.testing import ScriptedModel, call
+from exeunt.testing import ScriptedModel, after, call
 from exeunt.wire.options import WireOptions
+from exeunt.wire.serving.opening import TAIL
+from tests.wire.test_wire_credits import LIMIT, decide, exhausted, priced
 from tests.wire.test_wire_system_message import customized, rewriting
 from tests.wire.wire_client import CLEAR, WireFailure, open_wire, tool
 
@@ -111,27 +113,6 @@ async def test_messages_that_wait_are_kept_where_the_turn_before_them_is_not_gon
     assert [one.content for one in model.requests[-1].messages if one.role == "user"] == ["one", "two"]
 
 
-async def test_of_two_clients_with_a_tool_of_one_name_the_last_that_came_is_asked(
-    autojump_clock: MockClock,
-) -> None:
-    model = ScriptedModel([call("t"), call("t"), "done"])
-    async with open_wire(model) as wire:
-        one, two = await wire.connect(), await wire.connect()
-        await one.create(tools=[T])
-        await two.call("session.resume", sessionId="s", tools=[T])
-        await one.say()
-        request = await two.requested()
-        # The other is not told, since its SDK would run the tool too; nor would its answer count.
-        assert one.events("external_tool.requested") == []
-        assert not await one.give(request, result="of one")
-        assert await two.give(request, result="of two")
-        await two.requested(2)
-        await two.leave()
-        await one.event("session.idle")
-    assert list(model.requests[1].results.values()) == ["of two"]
-    assert list(model.requests[2].results.values())[-1] == "client disconnected"
-
-
 async def test_a_session_of_another_tenant_tells_nothing_of_itself_to_who_guesses_its_id(
     autojump_clock: MockClock,
 ) -> None:
@@ -147,3 +128,52 @@ async def test_a_session_of_another_tenant_tells_nothing_of_itself_to_who_guesse
         with pytest.raises(WireFailure, match="Session not found: s"):
             await bob.call("session.resume", sessionId="s", **wanted)
         assert [one["sections"] for one in asked] == [{"custom_instructions": {"content": ""}}] * 2
+
+
+async def test_who_comes_to_a_session_in_memory_is_told_to_all_unless_it_does_not_want_that(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_wire(ScriptedModel([]), options=WireOptions(wait_for_clients=True)) as wire:
+        one, two, three = await wire.connect(), await wire.connect(), await wire.connect()
+        await one.create()
+        await two.call("session.resume", sessionId="s", suppressResumeEvent=True)
+        await three.call("session.resume", sessionId="s", continuePendingWork=True)
+        await three.event("session.resume")
+        told = [event["data"] for event in one.events("session.resume")]
+    assert [(data["sessionWasActive"], data["continuePendingWork"]) for data in told] == [(True, True)]
+
+
+async def test_who_comes_to_a_session_that_all_have_left_is_told_so(autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel([after(10, "hi")])) as wire:
+        one, two = await wire.connect(), await wire.connect()
+        await one.create()
+        await one.say()
+        await one.leave()
+        await two.call("session.resume", sessionId="s")
+        assert (await two.event("session.resume"))["data"]["sessionWasActive"] is False
+        await two.event("session.idle")
+
+
+async def test_a_limit_that_a_client_says_anew_holds_against_what_was_decided_meanwhile(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_wire(default=priced("hello", "more")) as wire:
+        client = await wire.connect()
+        request = (await exhausted(client))["requestId"]
+        assert await decide(client, request, action="set", maxAiCredits=40)
+        await client.event("session.idle", 2)
+        await client.call("session.resume", sessionId="s", **LIMIT)
+        snapshot = await client.call("session.metadata.snapshot", sessionId="s")
+        assert snapshot["sessionLimits"] == LIMIT["sessionLimits"]
+
+
+async def test_what_was_chosen_long_ago_holds_when_the_session_is_taken_up(autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel(["hi"] * 40)) as wire:
+        client = await wire.connect()
+        await client.create()
+        await client.call("session.mode.set", sessionId="s", mode="plan")
+        for _ in range(40):
+            await client.turn()
+        assert wire.server.hub.served("s").handle.statistics().events > TAIL
+        await client.call("session.detach", sessionId="s")
+        assert (await client.call("session.resume", sessionId="s"))["mode"] == "plan"

@@ -52,9 +52,7 @@ async def test_a_clear_whose_tool_fails_leaves_the_context_as_it_was(autojump_cl
     model = ScriptedModel([call("clear_context", prompt="seed"), "it failed"])
     async with open_wire(model) as wire:
         client = await wire.connect()
-        await client.create(tools=[CLEAR])
-        await client.say("go")
-        request = await client.requested()
+        request = await client.calling(CLEAR)
         await clear(client)
         await client.give(request, error="disk full")
         await client.event("session.idle")
@@ -70,9 +68,7 @@ async def test_a_second_clear_of_a_batch_is_refused(autojump_clock: MockClock) -
     model = ScriptedModel([call("clear_context", prompt="seed"), "done"])
     async with open_wire(model) as wire:
         client = await wire.connect()
-        await client.create(tools=[CLEAR])
-        await client.say("go")
-        request = await client.requested()
+        request = await client.calling(CLEAR)
         await clear(client, "one")
         with pytest.raises(WireFailure, match="staged in this batch already") as refused:
             await clear(client, "two")

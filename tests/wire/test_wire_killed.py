@@ -52,9 +52,7 @@ async def test_a_call_waits_for_the_answer_to_the_old_request() -> None:
     store, model = MemoryStore(), ScriptedModel([call("t"), "done"])
     async with served(store, model, settled=False) as wire:
         client = await wire.connect()
-        await client.create(tools=[T])
-        await client.say()
-        request = await client.requested()
+        request = await client.calling(T)
         killed = await copy_of(wire, store)
     async with served(killed, model) as wire:
         client = await come_back(wire, T, go_on=True)
@@ -70,9 +68,7 @@ async def test_without_the_pending_work_the_call_is_interrupted_and_nothing_runs
     store, model = MemoryStore(), ScriptedModel([call("t"), "done"])
     async with served(store, model, settled=False) as wire:
         client = await wire.connect()
-        await client.create(tools=[T])
-        await client.say()
-        request = await client.requested()
+        request = await client.calling(T)
         killed = await copy_of(wire, store)
     async with served(killed, model) as wire:
         client = await come_back(wire, T, go_on=False)
@@ -99,8 +95,7 @@ async def test_the_first_idle_that_a_client_sees_ends_its_own_message() -> None:
         # The answer to the request that follows comes behind all that the first has brought about.
         await client.call("session.getMessages", sessionId="s")
         assert client.kinds() == ["session.resume", "assistant.turn_end"]
-        await client.say("next")
-        await client.event("session.idle")
+        await client.turn("next")
         assert [event["data"]["content"] for event in client.events("assistant.message")] == ["the answer"]
 
 
@@ -130,9 +125,7 @@ async def test_a_staged_clear_is_gone_and_the_call_waits_on() -> None:
     store, model = MemoryStore(), ScriptedModel([call("clear_context", prompt="seed"), "done"])
     async with served(store, model, settled=False) as wire:
         client = await wire.connect()
-        await client.create(tools=[CLEAR])
-        await client.say()
-        request = await client.requested()
+        request = await client.calling(CLEAR)
         await client.call("session.history.clearContext", sessionId="s", prompt="seed")
         killed = await copy_of(wire, store)
     async with served(killed, model) as wire:
@@ -151,9 +144,7 @@ async def test_a_committed_clear_is_whole() -> None:
     model = ScriptedModel([call("clear_context", prompt="seed"), hang(), "after the kill"])
     async with served(store, model, settled=False) as wire:
         client = await wire.connect()
-        await client.create(tools=[CLEAR])
-        await client.say()
-        request = await client.requested()
+        request = await client.calling(CLEAR)
         await client.call("session.history.clearContext", sessionId="s", prompt="seed")
         await client.give(request, result="ok")
         await client.event("session.context_cleared")

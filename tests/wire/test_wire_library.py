@@ -189,3 +189,27 @@ async def test_what_the_host_goes_back_to_is_told_by_its_own_event(autojump_cloc
         rewound = [event["data"]["upToEventId"] for event in client.events("session.snapshot_rewind")]
     assert rewound[0] == third
     assert rewound[1] != third
+
+
+async def test_sessions_that_are_not_there_are_passed_over_and_who_deletes_is_told_of_each(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_wire(ScriptedModel(["hi", "hi"])) as wire:
+        client, deletes = await wire.connect(), await wire.connect()
+        for name in ("a", "b"):
+            await client.create(name)
+            await client.turn(session=name)
+        await client.call("session.detach", sessionId="b")
+        done = await deletes.call("sessions.bulkDelete", sessionIds=["a", "nobody", "b"])
+        assert done == {"freedBytes": {"a": 0, "b": 0}}
+        told = [
+            [
+                notification["params"]["sessionId"]
+                for notification in one.notifications
+                if notification["method"] == "session.lifecycle"
+                and notification["params"]["type"] == "session.deleted"
+            ]
+            for one in (client, deletes)
+        ]
+        assert told == [["a"], ["a", "b"]]
+        assert (await deletes.call("session.list"))["sessions"] == []

@@ -426,13 +426,13 @@ async def test_an_answer_has_one_head_and_nothing_behind_its_end(autojump_clock:
         request = heads[0]["requestId"]
         head: dict[str, Any] = {"requestId": request, "status": 200, "headers": {}}
         piece = {"requestId": request, "data": json.dumps(ANSWER), "end": True}
-        # At once, as a client sends them that waits for nothing: the model has read none of it yet.
-        asked = [
-            await client.start("llmInference.httpResponseStart", **head),
-            await client.start("llmInference.httpResponseStart", **{**head, "status": 500}),
-            await client.start("llmInference.httpResponseChunk", **piece),
-            await client.start("llmInference.httpResponseChunk", **piece),
-        ]
+        # In one piece: the model has read none of it yet.
+        asked = await client.start_together(
+            ("llmInference.httpResponseStart", head),
+            ("llmInference.httpResponseStart", {**head, "status": 500}),
+            ("llmInference.httpResponseChunk", piece),
+            ("llmInference.httpResponseChunk", piece),
+        )
         taken = [(await client.answer(one))["result"]["accepted"] for one in asked]
         await client.event("session.idle")
         assert taken == [True, False, True, False]

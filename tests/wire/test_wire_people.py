@@ -278,3 +278,20 @@ async def test_a_question_that_a_hook_wants_asked_says_so(reason: str, autojump_
         await client.event("session.idle")
     wanted = {"kind": "hook", "toolCallId": asked["toolCallId"], "toolName": "t", "toolArgs": {"n": 1}}
     assert asked == listed["request"] == wanted | ({"hookMessage": reason} if reason else {})
+
+
+async def test_what_clients_can_do_is_told_when_it_changes_and_only_then(autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel([])) as wire:
+        watcher, one, two = await wire.connect(), await wire.connect(), await wire.connect()
+        await watcher.create()
+
+        def told() -> list[bool]:
+            return [event["data"]["ui"]["elicitation"] for event in watcher.events("capabilities.changed")]
+
+        for client in (one, two):
+            await client.call("session.resume", sessionId="s", requestElicitation=True)
+            assert told() == [True]
+        await one.leave()
+        assert told() == [True]
+        await two.leave()
+        assert told() == [True, False]

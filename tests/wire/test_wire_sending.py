@@ -199,9 +199,7 @@ async def test_messages_that_are_sent_together_join_the_turn_that_runs_if_they_a
     model = ScriptedModel([call("t"), "done"])
     async with open_wire(model) as wire:
         client = await wire.connect()
-        await client.create(tools=[tool("t")])
-        await client.say()
-        request = await client.requested()
+        request = await client.calling(tool("t"))
         messages = [{"prompt": "also"}, {"prompt": "and"}]
         await client.call("session.sendMessages", sessionId="s", messages=messages, mode="immediate")
         await client.give(request, result="ok")

@@ -2,11 +2,9 @@
 
 from typing import Any
 
-import msgspec
 from trio.testing import MockClock
 
 from exeunt.testing import ScriptedModel, call
-from exeunt.wire.framing import frame
 from tests.wire.test_wire_credits import decide, exhausted, interested, priced
 from tests.wire.wire_client import Silence, WireClient, open_wire, tool
 
@@ -101,20 +99,11 @@ async def test_of_two_answers_that_come_at_once_the_first_counts_and_is_the_only
     model = ScriptedModel([call("t"), "done"])
     async with open_wire(model) as wire:
         client = await wire.connect()
-        await client.create(tools=[tool("t")])
-        await client.say()
-        request = await client.requested()
-        both = [
-            {
-                "jsonrpc": "2.0",
-                "id": number,
-                "method": "session.tools.handlePendingToolCall",
-                "params": {"sessionId": "s", "requestId": request, "result": text},
-            }
-            for number, text in enumerate(("first", "second"), 1)
-        ]
-        await client.send_bytes(b"".join(frame(msgspec.json.encode(one)) for one in both))
-        done = [(await client.answer(number))["result"] for number in (1, 2)]
+        request = await client.calling(tool("t"))
+        method = "session.tools.handlePendingToolCall"
+        answer = {"sessionId": "s", "requestId": request}
+        both = [(method, {**answer, "result": text}) for text in ("first", "second")]
+        done = [(await client.answer(key))["result"] for key in await client.start_together(*both)]
         await client.event("session.idle")
     assert done == [{"success": True}, {"success": False}]
     assert model.requests[-1].results == {"call_1": "first"}

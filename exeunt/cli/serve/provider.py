@@ -54,7 +54,9 @@ def read_file(path: Path | None) -> ServeFile:
         return ServeFile()
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise InvalidConfiguration(f"{path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
         raise InvalidConfiguration(f"{path} cannot be read: {error}") from error
     return structured(str(path), content, ServeFile, ServeFile())
 

@@ -10,6 +10,8 @@ from pathlib import Path
 import attrs
 import trio
 
+from exeunt.actors.errors import InvalidConfiguration
+from exeunt.cli.serve.orphans import Starter, until_abandoned
 from exeunt.cli.serve.scraping import ScrapeOptions, open_scraping
 from exeunt.cli.serve.telemetry import TraceOptions, open_traces
 from exeunt.host import open_host
@@ -33,6 +35,8 @@ class Served:
     options: WireOptions
     tokens: dict[str, str] = attrs.field(factory=dict[str, str], repr=False)
     journal: str | None = None
+    journal_wait: float = 0.0
+    """Seconds to wait for a journal whose database is away."""
     idle_timeout: float | None = None
     """Seconds after which an idle session leaves memory."""
     traces: TraceOptions | None = None
@@ -44,7 +48,9 @@ class Served:
     def host_options(self) -> HostOptions:
         """The bounds of the host."""
         # Who takes a session up says what it runs with: options of those that have left are of no use to anybody.
-        return HostOptions(passivate_after=self.idle_timeout, remembered_options=0)
+        return HostOptions(
+            passivate_after=self.idle_timeout, journal_wait=self.journal_wait, remembered_options=0
+        )
 
 
 def check(what: Served, *, address: str, port: int | None, unix: Path | None) -> None:
@@ -53,12 +59,23 @@ def check(what: Served, *, address: str, port: int | None, unix: Path | None) ->
     _ = what.host_options
     if what.journal is not None:
         journal_from_url(what.journal)
+    elif what.journal_wait:
+        raise InvalidConfiguration("--journal-wait is for a journal, and there is none: name it by --journal")
 
 
 async def serve_ports(
-    what: Served, *, address: str, port: int | None, unix: Path | None, say: Callable[[int | None], None]
+    what: Served,
+    *,
+    address: str,
+    port: int | None,
+    unix: Path | None,
+    say: Callable[[int | None], None],
+    starter: Starter | None = None,
 ) -> int:
-    """Listen until a signal says to end; return the exit status. *say* is told the port once it can be used."""
+    """Listen until a signal says to end; return the exit status. *say* is told the port once it can be used.
+
+    With a *starter* it also ends some time after that is gone and the last client with it.
+    """
     async with (
         open_traces(what.traces) as telemetry,
         open_host(journal=what.journal, options=what.host_options, telemetry=telemetry) as host,
@@ -74,7 +91,21 @@ async def serve_ports(
         ) as listening,
     ):
         say(listening.port)
-        await _until_told(listening.server.ended_by_client.wait)
+        server = listening.server
+
+        async def until_left() -> None:
+            async with trio.open_nursery() as nursery:
+
+                async def abandoned(by: Starter) -> None:
+                    await until_abandoned(by.is_gone, lambda: len(server.connections))
+                    nursery.cancel_scope.cancel()
+
+                if starter is not None and starter.can_go:
+                    nursery.start_soon(abandoned, starter)
+                await server.ended_by_client.wait()
+                nursery.cancel_scope.cancel()
+
+        await _until_told(until_left)
     return 0
 
 

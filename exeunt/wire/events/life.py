@@ -6,6 +6,7 @@ from typing import Any
 from exeunt.actors import events as core
 from exeunt.actors.models import ModelErrorKind
 from exeunt.wire.events.clock import iso
+from exeunt.wire.events.figures import of_session
 from exeunt.wire.events.mapper import EventMapper, WireEvent
 
 Mapped = Iterable[WireEvent]
@@ -72,11 +73,10 @@ def resume(mapper: EventMapper, event: core.SessionResume) -> Mapped:
 def shutdown(mapper: EventMapper, event: core.SessionShutdown) -> Mapped:
     data: dict[str, Any] = {
         "shutdownType": "routine",
-        "totalApiDurationMs": 0,
         "sessionStartTime": int(mapper.started * 1000),
         "codeChanges": {"linesAdded": 0, "linesRemoved": 0, "filesModified": []},
-        "modelMetrics": {},
         "currentModel": mapper.model,
+        **(of_session(mapper.usage or {}, mapper.account) if mapper.figures is None else mapper.figures()),
     }
     return mapper.persisted(event, data)
 

@@ -92,7 +92,7 @@ class Compaction:
         self._messages: Sequence[Message] = tuple(context.request())
         self._count = context.length
         self._generation = context.generation
-        self._sizes = estimate(self._messages, actor.options.tools.definitions)
+        self._sizes = estimate(self._messages, actor.options.tools.definitions, cited=served.cites)
 
     async def run(self) -> Compacted | None:
         """Compact; `None` when it was given up. Raises `ModelError`, `ExeuntError`; clients are told in each case."""
@@ -254,7 +254,7 @@ def is_due(served: "Served") -> bool:
     context = actor.context
     if context.batch is not None or context.length < served.compacts_from:
         return False
-    total = estimate(context.request(), actor.options.tools.definitions).total
+    total = estimate(context.request(), actor.options.tools.definitions, cited=served.cites).total
     return total >= share * served.token_limit
 
 

@@ -12,6 +12,7 @@ import trio
 from exeunt.actors.errors import ClientGone, ClientRefused, ExeuntError, SessionNotFound
 from exeunt.actors.events import Event, SessionIdle, SessionLost, SessionShutdown
 from exeunt.actors.hooks import HookInvocation
+from exeunt.actors.options import SessionOptions
 from exeunt.actors.outcomes import ToolResult
 from exeunt.actors.permissions import LeavePending, PermissionRequest, UserNotAvailable
 from exeunt.actors.tools import ToolInvocation, ask_user_tool
@@ -92,6 +93,7 @@ class Hub:
             current_datetime=options.current_datetime,
         )
         host.observe(self._observe)
+        host.serving.append(self._options)
 
     # --- What the sessions call ------------------------------------------------------------------------------
 
@@ -101,6 +103,11 @@ class Hub:
             show(served, events)
         if session_id in self.sockets and any(isinstance(event, _RESTS) for event in events):
             self._hang_up(session_id)
+
+    def _options(self, session_id: str) -> SessionOptions | None:
+        """Return what a session of our clients runs with, which comes back into memory."""
+        served = self.sessions.get(session_id)
+        return None if served is None or served.session is None else served.options()[1]
 
     def _hang_up(self, session_id: str) -> None:
         """The session has nothing left to do: its web sockets are closed that serve no request."""

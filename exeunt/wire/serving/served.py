@@ -15,7 +15,9 @@ from exeunt.actors.events import (
 )
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.session import Session
+from exeunt.actors.state.account import NO_ACCOUNT
 from exeunt.wire.events.clock import iso
+from exeunt.wire.events.figures import of_session
 from exeunt.wire.events.mapper import EventMapper, Usage, WireEvent
 from exeunt.wire.events.outside import OUTSIDE
 from exeunt.wire.files.session import SessionFiles
@@ -30,7 +32,7 @@ from exeunt.wire.serving.client import NOTHING, Client, Peer, called
 from exeunt.wire.serving.compacting import LEAST_MESSAGES, Compaction
 from exeunt.wire.serving.reading import whole
 from exeunt.wire.serving.request_headers import RequestHeaders
-from exeunt.wire.serving.sizes import token_limit
+from exeunt.wire.serving.sizes import estimate, token_limit
 from exeunt.wire.serving.system_message import instructions_told
 
 if TYPE_CHECKING:
@@ -135,6 +137,7 @@ class Served:
         self.answers: list[LastAnswer] | None = None
         """Of those who wait for one."""
         self.mapper = EventMapper(session_id, config.workingDirectory or hub.working_directory)
+        self.mapper.figures = self._figures
         if hub.host.tracing is not None:
             self.mapper.trace_of_call = partial(hub.host.tracing.carrier, session_id)
         self._head = b'{"jsonrpc":"2.0","method":"session.event","params":{"sessionId":%b,"event":' % encode(
@@ -288,6 +291,20 @@ class Served:
         files = self.files
         return None if files is None or files.workspace is None else files.store.place("")
 
+    def _figures(self) -> dict[str, Any]:
+        """Return what the session has taken, and how large its context is. For its end, while it is still there."""
+        actor = self.hub.host.find(self.session_id)
+        if actor is None:
+            return of_session(self.usage, NO_ACCOUNT)
+        sizes = estimate(actor.context.visible(), actor.options.tools.definitions, cited=self.cites)
+        return {
+            **of_session(self.usage, actor.state.account),
+            "currentTokens": sizes.total,
+            "systemTokens": sizes.system,
+            "conversationTokens": sizes.conversation,
+            "toolDefinitionsTokens": sizes.tools,
+        }
+
     # --- Events --------------------------------------------------------------------------------------------
 
     def prime(self, events: Sequence[Event], model: str, started: float) -> None:
@@ -305,6 +322,11 @@ class Served:
         actor = self.hub.host.find(self.session_id)
         if actor is not None:
             self.mapper.mode = (actor.state.labels or {}).get("mode", self.mapper.mode)
+
+    @property
+    def cites(self) -> bool:
+        """Whether its model is to say where its words come from."""
+        return bool(self.config.enableCitations)
 
     @property
     def token_limit(self) -> int:

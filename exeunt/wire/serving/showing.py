@@ -106,9 +106,10 @@ def _tell_size(served: "Served", usage: AssistantUsage) -> None:
     if actor is None or not served.clients:
         return
     tokens = usage.input_tokens + usage.output_tokens
+    definitions = actor.options.tools.definitions
     data = {
         "tokenLimit": served.token_limit,
-        "currentTokens": tokens or estimate(actor.context.visible(), actor.options.tools.definitions).total,
+        "currentTokens": tokens or estimate(actor.context.visible(), definitions, cited=served.cites).total,
         "messagesLength": actor.context.conversation_length,
     }
     served.tell(served.mapper.beside(usage, "session.usage_info", data))
