@@ -15,7 +15,7 @@ from pathlib import Path
 from exeunt.actors.errors import InvalidConfiguration, JournalError
 from exeunt.stores.paging import COLUMNS, listing, page_after
 from exeunt.stores.sqlite_files import check_length
-from exeunt.stores.sqlite_schema import migrate, owner_is_exeunt
+from exeunt.stores.sqlite_schema import listed_from, migrate, owner_is_exeunt
 from exeunt.stores.sqlite_wal import torn_bytes
 from exeunt.stores.sqlite_writing import write_rows
 from exeunt.supervisor.journal.store import Row, StoreDamaged, StoredSession, StoreUnavailable
@@ -159,7 +159,7 @@ class SqliteStore:
         self, tenant: str | None, limit: int, page: str | None
     ) -> tuple[Sequence[StoredSession], str | None]:
         """Return sessions, those used last first, and what to ask for the next part with."""
-        query, values = listing("sessions", "?", tenant, page)
+        query, values = listing(listed_from(tenant), "?", tenant, page)
         with self._reader() as reader:
             rows = reader.execute(query, (*values, limit + 1)).fetchall()
         found = [StoredSession(*row) for row in rows[:limit]]

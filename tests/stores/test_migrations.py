@@ -52,7 +52,7 @@ class InSqlite:
         return version
 
     def plan(self, tenant: str | None) -> str:
-        query, values = listing("sessions", "?", tenant, None)
+        query, values = listing(sqlite_schema.listed_from(tenant), "?", tenant, None)
         with closing(sqlite3.connect(self._path)) as connection:
             return str(connection.execute(f"EXPLAIN QUERY PLAN {query}", (*values, 2)).fetchall())
 

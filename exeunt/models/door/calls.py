@@ -34,7 +34,7 @@ def legal_id(call_id: str) -> str:
     if _LEGAL_ID.fullmatch(call_id):
         return call_id
     # Two ids that differ in such characters only stay two.
-    return f"{_ILLEGAL.sub('_', call_id)}_{zlib.crc32(encodable(call_id).encode()):08x}"
+    return f"{_ILLEGAL.sub('_', call_id)}_{zlib.crc32(call_id.encode('utf-8', 'surrogatepass')):08x}"
 
 
 def legal_arguments(text: str) -> str:
