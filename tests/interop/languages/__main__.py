@@ -48,8 +48,8 @@ def report(language: str, way: str, program: Sequence[str]) -> bool:
     """Play `program` on one way and print how its scenes went; whether all were right."""
     try:
         seen = trio.run(play, way, program)
-    except* (RuntimeError, trio.TooSlowError) as group:
-        print(f"{language} {way}: not played: {lone(group)!r}")
+    except (ExceptionGroup, trio.TooSlowError, RuntimeError) as error:
+        print(f"{language} {way}: not played: {lone(error)!r}")
         return False
     faults = {scene: wrong(scene, seen.get(scene)) for scene in EXPECTED}
     for scene, found in faults.items():

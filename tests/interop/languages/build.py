@@ -66,7 +66,7 @@ def java(checkout: Path, libraries: Path | None) -> Sequence[str]:
 
 
 def rust(checkout: Path, libraries: Path | None) -> Sequence[str]:
-    """With Rust 1.94 or newer. Crates come from the registry, or from `libraries`, a folder as `cargo vendor` makes it."""
+    """With Rust 1.94 or newer. Crates come from the registry, or from `libraries`, made as `cargo vendor` does."""
     client = _client(checkout, "rust", "Cargo.toml")
     folder = _folder("rust")
     (folder / "Cargo.toml").write_text(
