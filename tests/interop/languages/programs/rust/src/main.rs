@@ -36,9 +36,9 @@ impl Stage {
         runtime: &str,
         token: &str,
     ) -> Result<Client, github_copilot_sdk::Error> {
-        let options = ClientOptions::new();
         let connection_token = (!token.is_empty()).then(|| token.to_string());
-        let program = CliProgram::Path(PathBuf::from(runtime));
+        // Also where none is started: without it the client looks for the one that it was built with.
+        let options = ClientOptions::new().with_program(CliProgram::Path(PathBuf::from(runtime)));
         Client::start(match way {
             "uri" => {
                 let (host, port) = runtime.split_once(':').expect("an address has a port");
@@ -48,11 +48,11 @@ impl Stage {
                     connection_token,
                 })
             }
-            "tcp" => options.with_program(program).with_transport(Transport::Tcp {
+            "tcp" => options.with_transport(Transport::Tcp {
                 port: 0,
                 connection_token,
             }),
-            _ => options.with_program(program).with_transport(Transport::Stdio),
+            _ => options.with_transport(Transport::Stdio),
         })
         .await
     }
