@@ -12,11 +12,13 @@ CODE := actors supervisor metrics exeunt tests loadtests examples
 # ASYNC9xx are opinions that flake8-async leaves off; 912 and 913 find loops and time-outs that nothing can cancel.
 # ASYNC114 wants a list of all functions that a nursery can start(); ASYNC124 dislikes handlers that need no await.
 FLAKE8_ASYNC := --isolated --select ASYNC1,ASYNC2,ASYNC3,ASYNC4,ASYNC912,ASYNC913 --ignore ASYNC114,ASYNC124
+# The interpreter itself, whatever started it, and a name for its environment: the `t` is the free-threaded build.
+export WHICH := import platform, sys; print(sys.executable, platform.python_version() + sys.abiflags)
 PYTEST := $(RUN) -m pytest -n auto --maxprocesses 4 --dist worksteal
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo chat test lint types unit wheel soak bench coverage format release-notes clean distclean
+.PHONY: help demo chat test test-on lint types unit wheel soak bench coverage format release-notes clean distclean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,6 +30,14 @@ chat: $(VENV)/.local ## Talk with a small model on this machine
 	@$(VENV)/bin/exeunt chat --local
 
 test: lint types wheel unit ## Run every check: style, types, the built wheel, all tests
+
+# Whatever stands first on PATH under that name may be a stand-in of pyenv's, which runs only when told the version.
+test-on: ## Try wheel and tests with another Python: make test-on PYTHON=3.13
+	@for pyenv in "" "env PYENV_VERSION=$(PYTHON)"; do \
+	  found=$$($$pyenv $(PYTHON:3.%=python3.%) -c "$$WHICH" 2>/dev/null) && break; \
+	done || { echo "There is no Python $(PYTHON) here: say a version (3.13), a name on PATH or a path." >&2; exit 1; }; \
+	echo "== Python $${found#* }"; \
+	$(MAKE) --no-print-directory PYTHON="$${found% *}" VENV=".cache/python-$${found#* }" wheel unit
 
 lint: $(VENV)/.dev ## Check style, async mistakes and news fragments
 	@echo "== style"

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from exeunt.actors.activities.workers import Workers
     from exeunt.actors.events import Event
     from exeunt.actors.events.codec import Data
+    from exeunt.actors.state.session_state import Pending
     from exeunt.actors.timers import Timers
     from exeunt.actors.turn.actor import SessionActor
 
@@ -106,6 +107,10 @@ class Tracing(Protocol):
 
     Asked where something is sent or called, in the task of who does that; never waits or raises.
     """
+
+    def taking_up(self, session_id: str, waiting: "Sequence[Pending]", /) -> None:
+        """A session comes into memory from its log; these messages wait in it."""
+        ...
 
     def sending(self, note: "dict[str, Any] | None", /) -> "dict[str, Any] | None":
         """Return what is to be remembered with a message: its note, and where it comes from."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from exeunt.actors.citations import CitableSource
 from exeunt.actors.media import Media
 from exeunt.actors.models import Message
 
@@ -15,11 +16,20 @@ BYTES_A_PDF_TOKEN = 40
 """Of a PDF: a page of 2,000 tokens or more often has 80 KB with its fonts and pictures."""
 
 
-def characters_of(message: Message) -> int:
-    """Return the characters of a message that a model reads: its text, what it calls, and what its media stand for."""
+def characters_of(message: Message, *, cited: bool = False) -> int:
+    """Return the characters of a message that a model reads: its text, what it calls, and what its media stand for.
+
+    Where the model is to cite (*cited*), it reads what can be cited of a result beside the text of that.
+    """
     called = sum(len(call.name) + len(call.arguments_json) for call in message.tool_calls)
     shown = sum(map(tokens_of_media, message.media)) * CHARACTERS_A_TOKEN
-    return len(message.content) + called + shown
+    return len(message.content) + called + shown + (_characters_of_sources(message) if cited else 0)
+
+
+def _characters_of_sources(message: Message) -> int:
+    # Events of the log have sources; other messages need not.
+    sources: tuple[CitableSource, ...] = getattr(message, "sources", ())
+    return sum(len(one.content) + len(one.title) + len(one.url or one.path) for one in sources)
 
 
 def tokens_of_media(media: Media) -> int:
@@ -32,6 +42,6 @@ def tokens_of_media(media: Media) -> int:
     return size // (BYTES_A_PDF_TOKEN if media.text is None else CHARACTERS_A_TOKEN)
 
 
-def guessed_tokens(messages: Iterable[Message]) -> int:
+def guessed_tokens(messages: Iterable[Message], *, cited: bool = False) -> int:
     """Return about how many tokens *messages* have. Costs O(messages)."""
-    return sum(map(characters_of, messages)) // CHARACTERS_A_TOKEN
+    return sum(characters_of(message, cited=cited) for message in messages) // CHARACTERS_A_TOKEN

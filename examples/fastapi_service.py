@@ -18,7 +18,7 @@ from fastapi.responses import PlainTextResponse, StreamingResponse
 from prometheus_client import generate_latest
 from pydantic import BaseModel
 
-from exeunt import Event, Overloaded, SessionNotFound, approve_all, tune_garbage_collector
+from exeunt import Event, Overloaded, SessionNotFound, allow_many_files, approve_all, tune_garbage_collector
 from exeunt.embed.asyncio import EventStream, Session, SessionHost, open_host, tool
 from exeunt.testing import Reply, ScriptedModel, call, say
 
@@ -45,6 +45,7 @@ MODEL = ScriptedModel.per_session(SCRIPT, cycle=True, record=False, check=False)
 async def lifespan(app: FastAPI) -> AsyncGenerator[None]:
     """The host lives as long as the server, on its loop. With `JOURNAL` set, sessions survive both."""
     tune_garbage_collector()
+    allow_many_files()
     async with open_host(journal=os.environ.get("JOURNAL")) as host:
         app.state.host = host
         yield

@@ -145,6 +145,7 @@ from exeunt.actors.session import (
     StreamLagged,
     StreamReset,
     ToolOutcome,
+    answer_request,
 )
 from exeunt.actors.state import (
     Limits,
@@ -176,7 +177,7 @@ from exeunt.supervisor.options import (
 from exeunt.supervisor.statistics import (
     HostStatistics,
 )
-from exeunt.tuning import tune_garbage_collector
+from exeunt.tuning import allow_many_files, tune_garbage_collector
 
 __all__ = [
     "AbortReceipt",
@@ -320,6 +321,8 @@ __all__ = [
     "WouldBlockHost",
     "WouldDeadlock",
     "WrongEventLoop",
+    "allow_many_files",
+    "answer_request",
     "approve_all",
     "ask_user_tool",
     "build_options",

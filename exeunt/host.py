@@ -19,7 +19,7 @@ from exeunt.stores import journal_from_url
 from exeunt.supervisor.children import ChildSpec
 from exeunt.supervisor.held import OptionsResolver
 from exeunt.supervisor.host import HostCore, logger
-from exeunt.supervisor.journal import Journal, MemoryJournal
+from exeunt.supervisor.journal import Journal, MemoryJournal, SessionMetadata
 from exeunt.supervisor.journal.durable import DurableJournal
 from exeunt.supervisor.options import STUCK_REPORT_EVERY, HostOptions
 from exeunt.supervisor.tree import open_supervisor
@@ -108,9 +108,9 @@ class SessionHost(HostCore):
             self.metrics.register_tools(chosen.tools.names)
         return await self.fork(session_id, chosen, at, new_session_id, continue_pending_work)
 
-    async def resolve(self, session_id: str) -> SessionOptions:
+    async def _ask_program(self, session_id: str, metadata: SessionMetadata) -> SessionOptions:
         """Ask `session_options` of `open_host`, and let the metrics know the tools."""
-        options = self._prepared(await super().resolve(session_id))
+        options = self._prepared(await super()._ask_program(session_id, metadata))
         self.metrics.register_tools(options.tools.names)
         return options
 
@@ -144,14 +144,16 @@ async def open_host(
     waits for it, and names tool and session in the log every 5 s. Errors of the body are raised as they are.
 
     Raises `InvalidConfiguration`, and `JournalError` (`StoreUnavailable`, `StoreDamaged`) for a journal that cannot be
-    opened. Cancelled meanwhile: there is no host.
+    opened; one that is unavailable is waited for as long as `HostOptions.journal_wait` says. Cancelled meanwhile: there
+    is no host.
     """
     keeper = _checked_journal(journal)
     _check_arguments(registry, session_options, options, telemetry)
+    wait = 0.0 if options is None else options.journal_wait
     failure: BaseException | None = None
     timers, naming = _Outlasting(), _Outlasting()
     try:
-        async with trio.open_nursery() as watch, _open_journal(keeper) as (kept, writing):
+        async with trio.open_nursery() as watch, _open_journal(keeper, wait) as (kept, writing):
             try:
                 async with trio.open_nursery() as nursery, open_supervisor(name="host") as services:
                     host: SessionHost | None = None
@@ -208,7 +210,7 @@ async def open_host(
 
 @asynccontextmanager
 async def _open_journal(
-    journal: Journal | None,
+    journal: Journal | None, wait: float
 ) -> "AsyncGenerator[tuple[Journal, _Outlasting]]":
     """Run a journal that is a service of its own until `end()` is called on what comes with it."""
     writing = _Outlasting()
@@ -220,7 +222,7 @@ async def _open_journal(
         return
     async with trio.open_nursery() as nursery:
         try:
-            await nursery.start(writing.start, journal.run)
+            await nursery.start(writing.start, partial(journal.run, wait=wait))
             yield journal, writing
         finally:
             writing.end()

@@ -26,6 +26,7 @@ BENCHMARKS = {
     "metrics": "what counting costs",
     "telemetry": "what traces cost",
     "wire": "the official JavaScript client against us and against its own runtime",
+    "wire_slow": "many sessions of the official client that wait for a slow model",
     "wire_profile": "where the time goes of a server of the official client",
     "embed": "a message in programs on asyncio and of threads, against a trio program",
     "model_http": "CPU of a model call over HTTP, against the official package",

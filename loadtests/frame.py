@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
-from exeunt.tuning import GC_THRESHOLDS
+from exeunt.tuning import GC_THRESHOLDS, allow_many_files
 
 T = TypeVar("T")
 
@@ -128,6 +128,7 @@ def main(run: Callable[[Size], None], about: str | None) -> None:
     add_size(parser)
     size: Size = parser.parse_args().size
     gc.set_threshold(*THRESHOLDS)
+    allow_many_files()
     interrupted = False
     try:
         run(size)

@@ -137,7 +137,7 @@ class HostCollector(Collector):
         )
         yield _counter(
             "exeunt_actor_failures",
-            "Sessions that crashed too often and are failed.",
+            "Sessions that crashed too often, or whose log was lost.",
             "reason",
             recorder.failures,
         )

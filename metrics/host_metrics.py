@@ -38,7 +38,7 @@ class Metrics(Recorder):
         super().__init__(tool_name_cap=tool_name_cap, strict=strict)
         self.registry: Final = CollectorRegistry() if registry is None else registry
         """Where the metrics are registered, for exporters of `prometheus_client` and metrics of your own."""
-        self._source: StatisticsSource | None = None
+        self._source: StatisticsSource[HostStatisticsLike] | None = None
         self._collector: Final = HostCollector(self, self._read_statistics)
         try:
             self.registry.register(self._collector)

@@ -71,7 +71,10 @@ DIRECTIONS: Final = ("input", "output")
 
 CRASH: Final = "crash"
 CRASH_REASONS: Final = (CRASH,)
-"""An actor is restarted, and fails for good, for one reason only so far."""
+"""An actor is restarted for one reason only so far."""
+
+FAILURE_REASONS: Final = (CRASH, "taken_over", "journal")
+"""Why a session is not in memory any more that nobody has ended."""
 
 DEAD_LETTER_REASONS: Final = ("crash", "session_failed", "closed")
 

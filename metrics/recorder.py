@@ -20,6 +20,7 @@ from exeunt.actors.events import (
     SessionFailed,
     SessionHandoff,
     SessionLimitsExhaustedCompleted,
+    SessionLost,
     SessionRestarted,
     ToolExecutionComplete,
     ToolResultStale,
@@ -98,7 +99,7 @@ class Recorder:
         self.tool_calls = ToolCalls(outcome, tool_name_cap)
         self.tokens = Counter(label("exeunt_tokens_total{direction}", labels.DIRECTIONS))
         self.restarts = Counter(label("exeunt_actor_restarts_total{reason}", labels.CRASH_REASONS))
-        self.failures = Counter(label("exeunt_actor_failures_total{reason}", labels.CRASH_REASONS))
+        self.failures = Counter(label("exeunt_actor_failures_total{reason}", labels.FAILURE_REASONS))
         self.dead_letters = Counter(label("exeunt_dead_letters_total{reason}", labels.DEAD_LETTER_REASONS))
         self.dropped = Counter(label("exeunt_messages_dropped_total{cause}", labels.DROP_CAUSES))
         self.stale_results = 0
@@ -115,6 +116,7 @@ class Recorder:
             ModelCallFailure: self._model_failed,
             SessionRestarted: self._actor_restarted,
             SessionFailed: self._actor_failed,
+            SessionLost: self._session_lost,
             DeadLetter: self._dead_lettered,
             MessageDropped: self._message_dropped,
             MediaRemoved: self._media_left,
@@ -211,6 +213,9 @@ class Recorder:
 
     def _actor_failed(self, _: str, __: SessionFailed) -> None:
         self.failures.add(labels.CRASH)
+
+    def _session_lost(self, _: str, event: SessionLost) -> None:
+        self.failures.add(event.cause)
 
     def _dead_lettered(self, _: str, event: DeadLetter) -> None:
         self.dead_letters.add(event.cause)

@@ -4,7 +4,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Mapping
-from typing import Final, Protocol
+from typing import Final, Generic, Protocol, TypeVar
 
 import attrs
 import trio
@@ -57,23 +57,25 @@ class HostStatisticsLike(Protocol):
 
 StatisticsCallable = Callable[[], HostStatisticsLike]
 
+S = TypeVar("S")
+
 
 @attrs.frozen
-class StatisticsSource:
-    """Where the statistics come from, readable from any thread."""
+class StatisticsSource(Generic[S]):
+    """Where statistics come from, readable from any thread."""
 
-    statistics: StatisticsCallable
+    statistics: Callable[[], S]
     token: trio.lowlevel.TrioToken | None
     """The loop in whose thread the callable must run; `None`: any thread will do."""
     thread: int
 
     @classmethod
-    def here(cls, statistics: StatisticsCallable) -> "StatisticsSource":
+    def here(cls, statistics: Callable[[], S]) -> "StatisticsSource[S]":
         """Return a source that belongs to the running loop, if one runs in this thread."""
         token = trio.lowlevel.current_trio_token() if trio.lowlevel.in_trio_run() else None
         return cls(statistics, token, threading.get_ident())
 
-    def read(self) -> HostStatisticsLike | None:
+    def read(self) -> S | None:
         """Return the statistics, or `None` if the loop has ended or does not answer in time, or they fail.
 
         Never raises: a scrape without gauges still has the counters, and no gauge is better than an old one.
@@ -82,7 +84,7 @@ class StatisticsSource:
             return self._call()
         # A dictionary of sessions must not be walked while the loop changes it, so the loop walks it. A stuck
         # loop costs the scrape its gauges, not its end: `trio.from_thread` would wait as long as it takes.
-        answers: queue.SimpleQueue[HostStatisticsLike | None] = queue.SimpleQueue()
+        answers: queue.SimpleQueue[S | None] = queue.SimpleQueue()
         try:
             self.token.run_sync_soon(lambda: answers.put(self._call()))
             return answers.get(timeout=ANSWER_WAIT)
@@ -92,9 +94,9 @@ class StatisticsSource:
             _log.warning("a scrape goes without gauges: the loop did not answer within %.0f s", ANSWER_WAIT)
             return None
 
-    def _call(self) -> HostStatisticsLike | None:
+    def _call(self) -> S | None:
         try:
             return self.statistics()
         except Exception:  # noqa: BLE001 - a scrape must not fail for the host's fault
-            _log.exception("a scrape goes without gauges: the host's statistics raised")
+            _log.exception("a scrape goes without gauges: the statistics raised")
             return None

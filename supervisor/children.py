@@ -1,13 +1,13 @@
 """What a supervisor knows of its children: how each is to be kept, and how it is doing."""
 
 import enum
-import inspect
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import attrs
 
 from exeunt.actors.errors import InvalidConfiguration
+from exeunt.actors.parameters import parameters_of
 from exeunt.supervisor.checks import named, number
 
 
@@ -92,7 +92,7 @@ def _accepts(parameter: str) -> Any:
 
     def look(spec: "ChildSpec") -> bool:
         try:
-            return parameter in inspect.signature(spec.task).parameters
+            return parameter in parameters_of(spec.task)
         except (TypeError, ValueError):
             # No signature to be had, as with some callables written in C.
             return False

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Generator
 from functools import partial
 from typing import TypeVar, TypeVarTuple
 
+import attrs
 import trio
 
 from exeunt.actors.activities.activity import Activity
@@ -22,8 +23,9 @@ from exeunt.actors.errors import (
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.ports import Observer, Tracing
 from exeunt.actors.session import Session
+from exeunt.actors.state import SessionState
 from exeunt.actors.timers import Timers
-from exeunt.actors.turn import aborts, birth, recovery
+from exeunt.actors.turn import aborts, birth, rate_limits, recovery
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Waiter
 from exeunt.supervisor.admission import Admission
@@ -46,6 +48,11 @@ Ts = TypeVarTuple("Ts")
 TAKE_UPS = 5
 """Attempts to take a session up from another host, each of which that one's last writes may come before. They come some
 milliseconds apart; a host that goes on writing for longer was given the session meanwhile."""
+
+UNKNOWN_YET = SessionOptions(model=Unconfigured())
+"""Of a session whose log is being read."""
+
+Chooser = Callable[[SessionState], Awaitable[SessionOptions]]
 
 OptionsResolver = Callable[[str, SessionMetadata], Awaitable[SessionOptions]]
 
@@ -86,6 +93,9 @@ class HeldSessions:
         self.services = services
         self.journal = journal
         self._resolver = resolver
+        self.serving: list[Callable[[str], SessionOptions | None]] = []
+        """Who serves sessions of its own here: asked for their options before the program is, which knows nothing of
+        them. For the doors."""
         self._actors: dict[str, SessionActor] = {}
         self._remembered = RememberedOptions(options.remembered_options)
         self._passive = PassiveSessions(self, keep_options=resolver is None)
@@ -147,13 +157,13 @@ class HeldSessions:
         if actor is not None and actor.status not in ("closed", "failed"):
             await trio.lowlevel.checkpoint()
             if options is not None:
-                actor.put(birth.reconfigure, options)
+                actor.put(birth.given_anew, options)
             return Session(actor)
         # A failed actor stays until somebody takes its session up; its options are known still.
         known = options or self._known_options(session_id)
         passive = session_id in self._passive
         with self.taking_up(session_id):
-            actor = await self.load(session_id, known)
+            actor = await self.load(session_id, partial(self._choose, session_id, known))
         if passive:
             actor.put(birth.come_back, continue_pending_work)
         else:
@@ -216,17 +226,20 @@ class HeldSessions:
             del self._resuming[session_id]
             done.set()
 
-    async def load(self, session_id: str, options: SessionOptions | None) -> SessionActor:
-        """Make an actor from a stored log, in `taking_up`. Without *options* the program is asked for them.
+    async def load(self, session_id: str, choose: Chooser) -> SessionActor:
+        """Make an actor from a stored log, in `taking_up`. *choose* is given its state and returns the options.
 
-        Raises `SessionNotFound`, `JournalError`, `SessionClosed`, and what `resolve` raises.
+        Raises `SessionNotFound`, `JournalError`, `SessionClosed`, and what *choose* raises.
         """
         log = await self.journal.open(session_id)
-        actor = SessionActor(session_id, options or await self.resolve(session_id), self, log)
+        actor = SessionActor(session_id, UNKNOWN_YET, self, log)
         await birth.load(actor)
+        actor.options = await choose(actor.state)
         # The host may have begun to end meanwhile, and has told those to stop that it had.
         self._check_open()
         log.watch(partial(recovery.lose, actor))
+        if self.tracing is not None and actor.state.waiting:
+            self.tracing.taking_up(session_id, actor.state.pending())
         self._remembered.forget(session_id)
         self._actors[session_id] = actor
         self._passive.came_back(actor)
@@ -239,7 +252,7 @@ class HeldSessions:
         actor = self._actors.get(require_text("a session id", session_id))
         if actor is None:
             raise SessionNotFound(
-                f"no session with the id {session_id!r} is in memory; host.resume_session() takes up a stored one",
+                f"no session with the id {session_id!r} is in memory; resume it, if it is stored",
                 session_id=session_id,
             )
         return Session(actor)
@@ -256,13 +269,32 @@ class HeldSessions:
         self._passive.forget(session_id)
         await self.journal.delete(session_id)
 
-    async def resolve(self, session_id: str) -> SessionOptions:
-        """Ask the program for the options of a stored session. Raises `SessionNotConfigured`, and what it raises."""
+    async def _choose(
+        self, session_id: str, options: SessionOptions | None, state: SessionState
+    ) -> SessionOptions:
+        return options or await self.resolve(session_id, state)
+
+    async def resolve(self, session_id: str, state: SessionState | None = None) -> SessionOptions:
+        """Return the options of a stored session: of who serves it, or else those that the program gives.
+
+        With its *state*, what was chosen while it ran holds on: the program is told the model, and one that has taken
+        over at a limit of the provider is that of the options. Raises `SessionNotConfigured`, and what they raise.
+        """
+        for serving in self.serving:
+            options = serving(session_id)
+            if options is not None:
+                await trio.lowlevel.checkpoint()
+                return options
         metadata = await self.journal.metadata(session_id)
+        model = "" if state is None else (state.labels or {}).get("model", "")
+        options = await self._ask_program(session_id, attrs.evolve(metadata, model=model))
+        return rate_limits.gone_on(options, model)
+
+    async def _ask_program(self, session_id: str, metadata: SessionMetadata) -> SessionOptions:
         if self._resolver is None:
             raise SessionNotConfigured(
                 f"session {session_id!r} is stored, but nobody says with which model, tools and handlers it runs; "
-                "pass them to resume_session(), or give open_host() a session_options function",
+                "pass them when it is resumed, or give open_host() a session_options function",
                 session_id=session_id,
             )
         options = await self._resolver(session_id, metadata)

@@ -41,6 +41,9 @@ class HostOptions:
     remembered_options: int = attrs.field(default=10_000, validator=whole_number(least=0))
     """Disconnected sessions whose options are known to a resume that gives none; beyond it the ones that were
     disconnected first are forgotten. Handlers and models that nobody else holds stay in memory with them."""
+    journal_wait: float = attrs.field(default=0.0, validator=number(least=0))
+    """Seconds that `open_host` waits for a journal whose database is away, such as one that starts at the same time;
+    the log says so. Then, and with 0 at once, it raises."""
     shutdown_grace: float = attrs.field(default=5.0, validator=number(least=0))
     """Seconds that the sessions together may take to end their turns when the host ends."""
 

@@ -18,6 +18,7 @@ from exeunt.actors.errors import JournalError, SessionClosed, SessionNotConfigur
 from exeunt.actors.events import Event, SessionIdle
 from exeunt.actors.models import ModelDelta, ModelRequest, ModelResponse
 from exeunt.actors.options import SessionOptions
+from exeunt.actors.state import SessionState
 from exeunt.actors.turn import birth
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Waiter
@@ -208,18 +209,18 @@ class PassiveSessions:
         if actor is None:
             if session_id not in self._passive:
                 raise SessionClosed(
-                    f"session {session_id} is not in memory; take it up with host.resume_session()",
+                    f"session {session_id} is not in memory; resume it to go on with it",
                     session_id=session_id,
                 )
             with host.taking_up(session_id):
+                options = _Options(host, session_id, self.options(session_id))
                 try:
-                    options = self.options(session_id) or await host.resolve(session_id)
-                except (JournalError, SessionNotFound):
-                    raise
-                except Exception as error:  # noqa: BLE001 - whatever the function of the program raises
-                    await self._accept_only(session_id, waiting, error)
+                    actor = await host.load(session_id, options.choose)
+                except Exception:
+                    if options.failure is None:
+                        raise
+                    await self._accept_only(session_id, waiting, options.failure)
                     return
-                actor = await host.load(session_id, options)
                 actor.put(birth.come_back, False)
         for waiter, act in _taken(waiting):
             waiter.resolve(outcome.capture(act, actor))
@@ -227,7 +228,8 @@ class PassiveSessions:
     async def _accept_only(self, session_id: str, waiting: list[Act], cause: Exception) -> None:
         """Take what is sent into the log, and tell the senders that nobody answers it."""
         tenant = (await self._host.journal.metadata(session_id)).tenant
-        actor = await self._host.load(session_id, SessionOptions(model=Unconfigured(), tenant=tenant))
+        options = _Options(self._host, session_id, SessionOptions(model=Unconfigured(), tenant=tenant))
+        actor = await self._host.load(session_id, options.choose)
         actor.status = "unconfigured"
         actor.active = actor.state.waiting > 0
         try:
@@ -239,6 +241,29 @@ class PassiveSessions:
                     # An abort has dropped them all.
                     actor.record(SessionIdle)
                 self._host.passivate(actor)
+
+
+class _Options:
+    """Finds the options of a session that comes back, and knows whether that has failed."""
+
+    def __init__(self, host: "HeldSessions", session_id: str, known: SessionOptions | None) -> None:
+        self.failure: Exception | None = None
+        self._host = host
+        self._session_id = session_id
+        self._known = known
+
+    async def choose(self, state: SessionState) -> SessionOptions:
+        """Return them. For `HeldSessions.load`."""
+        if self._known is not None:
+            return self._known
+        try:
+            return await self._host.resolve(self._session_id, state)
+        except (JournalError, SessionNotFound):
+            raise
+        except Exception as error:
+            # Whatever the function of the program raises.
+            self.failure = error
+            raise
 
 
 def _itself(actor: SessionActor) -> SessionActor:

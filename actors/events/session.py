@@ -43,6 +43,18 @@ class SessionFailed(Event, frozen=True, gc=False, tag="session.failed"):
     cause: str
 
 
+class SessionLost(EphemeralEvent, frozen=True, gc=False, tag="session.lost"):
+    """The log takes nothing more here, so the session has left memory in the middle of whatever it was doing.
+
+    Only those are told who watch it here: the log belongs to somebody else, or cannot be written.
+    """
+
+    type: ClassVar[str] = "session.lost"
+    cause: str
+    """`taken_over` by another host, or deleted there; `journal`, whose log of it is damaged."""
+    message: str
+
+
 class SessionShutdown(Event, frozen=True, gc=False, tag="session.shutdown"):
     """The session left memory in order. Its log stays."""
 

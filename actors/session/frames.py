@@ -5,17 +5,43 @@ come back as the same classes. What comes in is somebody else's: only the classe
 """
 
 from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any, TypeGuard, TypeVar, cast
 
 import msgspec
 
 from exeunt.actors import errors, events
-from exeunt.actors.errors import ExeuntError, SessionError
+from exeunt.actors.errors import ExeuntError, InvalidAnswer, SessionError
 from exeunt.actors.events import Event, Origin
 from exeunt.actors.models import ModelError, ModelErrorKind
+from exeunt.actors.permissions import PermissionDecision, PermissionRequest
+from exeunt.actors.session.pending import PendingRequest, RequestKind
 from exeunt.actors.session.subscriptions import StreamLagged, StreamReset
+from exeunt.actors.turn_requests import AutoModeSwitchRequest, SessionLimitsExhaustedRequest, TurnRequest
+from exeunt.actors.user_input import UserInputRequest
 
 T = TypeVar("T")
+
+
+class _RequestHead(msgspec.Struct):
+    """The fields of a `PendingRequest` that say how to read the rest."""
+
+    session_id: str
+    tenant: str
+    request_id: str
+    kind: RequestKind
+    tool_call_id: str
+    tool_name: str
+    asked_at: datetime
+    deadline: datetime | None
+
+
+_REQUESTS: dict[RequestKind, type[PermissionRequest | UserInputRequest | TurnRequest]] = {
+    "permission": PermissionRequest,
+    "user_input": UserInputRequest,
+    "session_limits": SessionLimitsExhaustedRequest,
+    "auto_mode_switch": AutoModeSwitchRequest,
+}
 
 
 class BadFrame(ValueError):
@@ -49,6 +75,39 @@ def event_from(frame: object) -> Event:
     if kind is None:
         raise BadFrame(f"there is no event of type {name!r:.80}")
     return value_from(fields, kind)
+
+
+def request_frame(request: PendingRequest) -> dict[str, Any]:
+    """Return an open request as plain JSON values. Its `kind` says which class its `request` has."""
+    frame: dict[str, Any] = msgspec.to_builtins(request)
+    return frame
+
+
+def request_from(frame: object) -> PendingRequest:
+    """Return the open request that *frame* stands for. Raises `BadFrame`."""
+    head = value_from(frame, _RequestHead)
+    request = value_from(_mapping(frame, "a request").get("request"), _REQUESTS[head.kind])
+    return PendingRequest(
+        head.session_id,
+        head.tenant,
+        head.request_id,
+        head.kind,
+        head.tool_call_id,
+        head.tool_name,
+        head.asked_at,
+        head.deadline,
+        request,
+    )
+
+
+def answer_frame(answer: Any) -> Any:
+    """Return the answer to a request as plain JSON values, which mean the same. Raises `InvalidAnswer`."""
+    try:
+        plain = msgspec.to_builtins(answer)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidAnswer(f"{answer!r:.80} cannot be sent to another process: {error}") from error
+    # Decisions have their kind as classes, and a field more or none.
+    return {"kind": answer.kind, **plain} if isinstance(answer, PermissionDecision) else plain
 
 
 def error_frame(error: Exception) -> dict[str, Any]:

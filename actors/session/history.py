@@ -91,7 +91,7 @@ class History:
         actor = self._actor
         if actor.status == "passive":
             raise SessionPassive(
-                f"session {actor.id} has left memory while it was idle; host.resume_session() brings its context back,"
+                f"session {actor.id} has left memory while it was idle; resuming it brings its context back,"
                 " and get_events() reads its log without that",
                 session_id=actor.id,
             )

@@ -1,75 +1,54 @@
 """A session whose actor lives in another process: what can be done from here, and over what.
 
-The room owns the protocol of the transport and knows none. Requests and what they are answered with:
+The room owns the protocol of the transport and knows none. `answering.answer_request` serves the requests:
 
-| method          | params beside `session_id`   | result                     |
-| --------------- | ---------------------------- | -------------------------- |
-| `send`          | `prompt`, `mode`             | the message's id           |
-| `send_and_wait` | `prompt`, `mode`, `timeout`  | fields of a `Reply`        |
-| `abort`         | `queued`, `reason`           | those of an `AbortReceipt` |
-| `statistics`    |                              | of `SessionStatistics`     |
+| method             | params beside `session_id`                        | result                       |
+| ------------------ | ------------------------------------------------- | ---------------------------- |
+| `send`             | `prompt`, `mode`, `attachments`, `first`, `note`  | the message's id             |
+| `send_and_wait`    | those, and `timeout`, `abort_on_cancel`           | fields of a `Reply`          |
+| `pending_messages` |                                                   | those of each `Pending`      |
+| `withdraw`         | `message_id`                                      | whether it waited            |
+| `abort`            | `queued`, `reason`                                | those of an `AbortReceipt`   |
+| `disconnect`       | `reason`                                          |                              |
+| `pending_requests` |                                                   | frames of `PendingRequest`   |
+| `answer`           | `request_id`, `answer`                            |                              |
+| `limit_credits`    | `limit`                                           |                              |
+| `call_tool`        | `name`, `arguments`                               | those of a `ToolOutcome`     |
+| `get_events`       | `from_seq`                                        | frames of events             |
+| `statistics`       |                                                   | those of `SessionStatistics` |
 
-A subscription has `session_id`, `from_seq` and `after`; its frames are events (`frames`).
+A subscription has `session_id`, `from_seq` and `after`; its frames are events (`frames`). Data are base64.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from types import TracebackType
-from typing import Any, Literal, NoReturn, Protocol, Self, TypeVar
+from typing import Any, Literal, NoReturn, TypeVar
 
+import msgspec
 import trio
 
 from exeunt.actors.callers import CALLER
 from exeunt.actors.errors import InvalidConfiguration, RemoteSessionError, TransportLost
 from exeunt.actors.events import ClearRefusedEvent, Event, Origin
+from exeunt.actors.media import Media, checked_media
 from exeunt.actors.ports import Host
-from exeunt.actors.session.frames import BadFrame, error_from, event_from, value_from
-from exeunt.actors.session.putting import check_message
-from exeunt.actors.session.replies import AbortReceipt, Reply
+from exeunt.actors.prices import checked_credits
+from exeunt.actors.session.frames import answer_frame, error_from, event_from, request_from, value_from
+from exeunt.actors.session.pending import PendingRequest
+from exeunt.actors.session.putting import check_message, checked_note, encoded
+from exeunt.actors.session.replies import AbortReceipt, Reply, ToolOutcome
 from exeunt.actors.session.session import Mode
 from exeunt.actors.session.statistics import SessionStatistics
+from exeunt.actors.session.subscriptions import check_seq
+from exeunt.actors.session.transport import RemoteEventStream, SessionTransport, decoded, lost
 from exeunt.actors.session.waiting import checked_timeout, wait_leaving_slots
+from exeunt.actors.state.session_state import Pending
 
 T = TypeVar("T")
 
 ANSWER_TIMEOUT = 30.0
 """Seconds for an answer. The slowest, of an abort, takes the grace of stuck handlers: 1 s."""
-
-
-class FrameStream(Protocol):
-    """The events of one session as they arrive."""
-
-    async def receive(self) -> Mapping[str, Any] | None:
-        """Return the next frame, or `None` when the session has left memory.
-
-        A frame is an event, or `{"error": ...}` in the place of all that would follow. Raises `TransportLost`.
-        A cancelled call loses no frame.
-        """
-        ...
-
-    async def aclose(self) -> None:
-        """End the subscription. May be called twice, also after a loss."""
-        ...
-
-
-class SessionTransport(Protocol):
-    """The way to another process: carries small plain JSON values, in order, and says when it is lost.
-
-    Any exception is taken as a loss. The subscriber's buffer, its bound and what happens when it is full are the
-    other side's (`EventStream`): a transport that is not read from makes the other side lag, not grow.
-    """
-
-    async def request(self, method: str, params: Mapping[str, Any], /) -> Mapping[str, Any]:
-        """Ask, and return the answer: `{"result": ...}`, or `{"error": ...}` as `frames.error_frame` makes it.
-
-        Raises `TransportLost`. Cancelled: the other side may have done what was asked, and stops waiting.
-        """
-        ...
-
-    async def subscribe(self, params: Mapping[str, Any], /) -> FrameStream:
-        """Begin a stream of events; every event after the return is in it. Raises `TransportLost`."""
-        ...
 
 
 class RemoteSession:
@@ -118,14 +97,22 @@ class RemoteSession:
     def __repr__(self) -> str:
         return f"<RemoteSession {self._id}>"
 
-    async def send(self, prompt: str, mode: Mode = "enqueue") -> str:
+    async def send(
+        self,
+        prompt: str,
+        mode: Mode = "enqueue",
+        *,
+        attachments: Iterable[Media] = (),
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
+    ) -> str:
         """Give the session a message; return its id once it is accepted. See `Session.send`.
 
+        Where the caller is in a trace that this host follows, the message takes that along.
         Raises what that raises, and `TransportLost`: then, and when cancelled, the message may be accepted.
         """
-        check_message(prompt, mode)
-        result = await self._ask("send", {"prompt": prompt, "mode": mode}, self._answer_timeout)
-        return self._as(result, str)
+        params = self._message(prompt, mode, attachments, first, note)
+        return self._as(await self._ask("send", params, self._answer_timeout), str)
 
     async def send_and_wait(
         self,
@@ -133,21 +120,41 @@ class RemoteSession:
         timeout: float | None = 60.0,  # noqa: ASYNC109 - passes, and the turn goes on
         *,
         mode: Mode = "enqueue",
+        abort_on_cancel: bool = False,
+        attachments: Iterable[Media] = (),
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
     ) -> Reply:
         """Give the session a message and wait for the reply. See `Session.send_and_wait`.
 
         *timeout* is counted where the session lives. Two sessions of different processes that wait for each other
         are not found out: the time-out ends that. Raises what `Session.send_and_wait` raises, and `TransportLost`;
-        then, and when cancelled, the turn goes on.
+        then, and when cancelled, the turn goes on. With *abort_on_cancel* a cancellation ends what the other side does
+        for the message, as soon as the transport has told it that nobody waits any more.
         """
-        check_message(prompt, mode)
         seconds = checked_timeout(timeout)
         within = math.inf if seconds is None else seconds + self._answer_timeout
-        caller = CALLER.get()
-        params = {"prompt": prompt, "mode": mode, "timeout": seconds}
-        ask = partial(self._ask, "send_and_wait", params, within)
-        answer = await wait_leaving_slots(None if caller is None or caller.settled else caller, ask)
-        return self._as(answer, Reply)
+        params = {
+            **self._message(prompt, mode, attachments, first, note),
+            "timeout": seconds,
+            "abort_on_cancel": bool(abort_on_cancel),
+        }
+        return self._as(await self._wait("send_and_wait", params, within), Reply)
+
+    async def pending_messages(self) -> tuple[Pending, ...]:
+        """Return the accepted messages that no turn has taken in. See `Session.pending_messages`.
+
+        Raises `SessionNotFound`, `TransportLost`.
+        """
+        result = await self._ask("pending_messages", {}, self._answer_timeout)
+        return decoded(lambda value: value_from(value, tuple[Pending, ...]), result, self._id)
+
+    async def withdraw(self, message_id: str) -> bool:
+        """Take back a message that waits; return whether it still did. See `Session.withdraw`.
+
+        Raises `SessionNotFound`, and `TransportLost`: then, and when cancelled, it may have been taken back.
+        """
+        return self._as(await self._ask("withdraw", {"message_id": message_id}, self._answer_timeout), bool)
 
     async def abort(
         self, queued: Literal["drop", "keep"] = "drop", *, reason: str = "user_initiated"
@@ -160,6 +167,60 @@ class RemoteSession:
             raise InvalidConfiguration(f"queued must be 'drop' or 'keep', not {queued!r}")
         result = await self._ask("abort", {"queued": queued, "reason": reason}, self._answer_timeout)
         return self._as(result, AbortReceipt)
+
+    async def disconnect(self, *, reason: str = "disconnect") -> None:
+        """Take the session out of the memory of its host. See `Session.disconnect`.
+
+        Raises what that raises, and `TransportLost`: then, and when cancelled, it may have happened.
+        """
+        await self._ask("disconnect", {"reason": reason}, self._answer_timeout)
+
+    async def pending_requests(self) -> tuple[PendingRequest, ...]:
+        """Return what the session asks people now, oldest first. See `Session.pending_requests`.
+
+        Raises `SessionNotFound`, `TransportLost`.
+        """
+        frames = self._as(await self._ask("pending_requests", {}, self._answer_timeout), list[Any])
+        return tuple(decoded(request_from, frame, self._id) for frame in frames)
+
+    async def answer(self, request_id: str, answer: Any) -> None:
+        """Answer an open request; return once the answer cannot be lost. See `Session.answer`.
+
+        Raises what that raises, and `TransportLost`: then, and when cancelled, the answer may have been given.
+        """
+        params = {"request_id": request_id, "answer": answer_frame(answer)}
+        await self._ask("answer", params, self._answer_timeout)
+
+    async def limit_credits(self, limit: float | None) -> None:
+        """Let the session spend *limit* credits in all since it began. See `Session.limit_credits`.
+
+        Raises what that raises, and `TransportLost`: then, and when cancelled, the limit may have been set.
+        """
+        params = {"limit": checked_credits("limit", limit)}
+        await self._ask("limit_credits", params, self._answer_timeout)
+
+    async def call_tool(self, name: str, arguments: Any = None) -> ToolOutcome:
+        """Run one tool of the session by the host's own will, between turns. See `Session.call_tool`.
+
+        As there, the tool's own times bound the wait, and nothing else. Raises what that raises, and `TransportLost`;
+        then, and when cancelled, the call goes on.
+        """
+        if not isinstance(name, str) or not name:
+            raise InvalidConfiguration(f"the name of a tool is a text, not {name!r}")
+        params = {"name": name, "arguments": encoded(arguments)}
+        return self._as(await self._wait("call_tool", params, math.inf), ToolOutcome)
+
+    async def get_events(self, from_seq: int = 1) -> Sequence[Event]:
+        """Return the logged events, from the session's beginning or from number *from_seq*, in order.
+
+        All of them are one answer: `events(from_seq)` brings a long log piece by piece.
+        Raises `InvalidConfiguration` for a number below 1, `SessionNotFound`, `JournalError`, `TransportLost`.
+        """
+        check_seq(from_seq)
+        frames = self._as(
+            await self._ask("get_events", {"from_seq": from_seq}, self._answer_timeout), list[Any]
+        )
+        return tuple(decoded(event_from, frame, self._id) for frame in frames)
 
     async def statistics(self) -> SessionStatistics:
         """Return a look at the session, as of when it was asked. Raises `SessionNotFound`, `TransportLost`."""
@@ -175,26 +236,52 @@ class RemoteSession:
         params = {"session_id": self._id, "from_seq": from_seq, "after": after}
         return RemoteEventStream(self._transport, params, self._answer_timeout)
 
+    def _message(
+        self,
+        prompt: str,
+        mode: Mode,
+        attachments: Iterable[Media],
+        first: bool,
+        note: Mapping[str, Any] | None,
+    ) -> dict[str, Any]:
+        """Return the params of a message, with where it comes from. Raises as `Session.send`."""
+        check_message(prompt, mode)
+        noted, tracing = checked_note(note), self._host.tracing
+        return {
+            "prompt": prompt,
+            "mode": mode,
+            "attachments": msgspec.to_builtins(checked_media(attachments)),
+            "first": bool(first),
+            # The other host does not see who is current here.
+            "note": noted if tracing is None else tracing.sending(noted),
+        }
+
+    async def _wait(self, method: str, params: Mapping[str, Any], within: float) -> object:
+        """Ask for what takes its time: a tool call that waits leaves its slots meanwhile."""
+        caller = CALLER.get()
+        ask = partial(self._ask, method, params, within)
+        return await wait_leaving_slots(None if caller is None or caller.settled else caller, ask)
+
     async def _ask(self, method: str, params: Mapping[str, Any], within: float) -> object:
         answer: object = None
         try:
             with trio.move_on_after(within) as scope:
                 answer = await self._transport.request(method, {"session_id": self._id, **params})
         except Exception as error:
-            raise _lost(error, self._id, method) from error
+            raise lost(error, self._id, method) from error
         if scope.cancelled_caught:
             raise TransportLost(
                 f"no answer to {method!r} within {within:g} s: what was asked may have happened",
                 session_id=self._id,
             )
         if isinstance(answer, Mapping) and "error" in answer:
-            raise _decoded(error_from, answer["error"], self._id)
+            raise decoded(error_from, answer["error"], self._id)
         if isinstance(answer, Mapping) and "result" in answer:
             return answer["result"]
         raise TransportLost(f"what answers {method!r} is neither a result nor an error", session_id=self._id)
 
     def _as(self, result: object, kind: type[T]) -> T:
-        return _decoded(lambda value: value_from(value, kind), result, self._id)
+        return decoded(lambda value: value_from(value, kind), result, self._id)
 
     def _refuse_clear(self) -> None:
         """Tell the observers of this host: the other one does not hear of it."""
@@ -231,96 +318,3 @@ class RemoteHistory:
             f"the actor of session {self._session_id} lives in another process: clear its context there, in a tool",
             session_id=self._session_id,
         )
-
-
-class RemoteEventStream:
-    """The events of a remote session, in order: an async iterator, and a context manager that ends it.
-
-    Buffer, bound and lag are those of an `EventStream` where the session lives. The iteration ends when the session
-    leaves memory. When the transport is lost, `TransportLost` is raised and the stream is closed; `next_seq` is
-    where another one goes on without a gap. A cancelled `__anext__` loses nothing.
-    """
-
-    def __init__(self, transport: SessionTransport, params: Mapping[str, Any], answer_timeout: float) -> None:
-        self._transport = transport
-        self._params = params
-        self._answer_timeout = answer_timeout
-        self._frames: FrameStream | None = None
-        self._closed = False
-        self.next_seq: int | None = params["from_seq"]
-        """Number of the next logged event; `None` until one was seen or named."""
-
-    def __aiter__(self) -> Self:
-        return self
-
-    async def __aenter__(self) -> Self:
-        if self._frames is None and not self._closed:
-            await self._open()
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        await self.aclose()
-
-    async def __anext__(self) -> Event:
-        """Return the next event. Raises `TransportLost`, and `SessionNotFound` as the first answer."""
-        if self._closed:
-            raise StopAsyncIteration
-        frames = self._frames or await self._open()
-        session_id: str = self._params["session_id"]
-        try:
-            frame = await frames.receive()
-        except Exception as error:
-            await self.aclose()
-            raise _lost(error, session_id, "the events") from error
-        try:
-            if frame is None:
-                raise StopAsyncIteration
-            if isinstance(frame, Mapping) and "error" in frame:
-                raise _decoded(error_from, frame["error"], session_id)
-            event = _decoded(event_from, frame, session_id)
-        except Exception:
-            await self.aclose()
-            raise
-        if not event.ephemeral:
-            self.next_seq = event.seq + 1
-        return event
-
-    async def aclose(self) -> None:
-        """End the subscription. May be called twice."""
-        self._closed = True
-        frames, self._frames = self._frames, None
-        if frames is not None:
-            await frames.aclose()
-
-    async def _open(self) -> FrameStream:
-        session_id: str = self._params["session_id"]
-        frames: FrameStream | None = None
-        try:
-            with trio.move_on_after(self._answer_timeout):
-                frames = await self._transport.subscribe(self._params)
-        except Exception as error:
-            self._closed = True
-            raise _lost(error, session_id, "the events") from error
-        if frames is None:
-            self._closed = True
-            raise TransportLost(
-                f"the subscription did not begin within {self._answer_timeout:g} s", session_id=session_id
-            )
-        self._frames = frames
-        return frames
-
-
-def _lost(error: Exception, session_id: str, what: str) -> TransportLost:
-    return TransportLost(f"the transport was lost over {what!r}: {error}", session_id=session_id)
-
-
-def _decoded(decode: Callable[[object], T], value: object, session_id: str) -> T:
-    """Decode what came in; what cannot be decoded is as good as lost."""
-    try:
-        return decode(value)
-    except BadFrame as error:
-        raise TransportLost(
-            f"the other side sent what cannot be read: {error}", session_id=session_id
-        ) from error

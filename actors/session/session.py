@@ -34,19 +34,17 @@ from exeunt.actors.session.putting import (
     until_safe,
 )
 from exeunt.actors.session.replies import AbortReceipt, Reply, ToolOutcome
-from exeunt.actors.session.statistics import SessionStatistics
-from exeunt.actors.session.subscriptions import EventStream, check_seq
+from exeunt.actors.session.statistics import SessionStatistics, statistics_of
+from exeunt.actors.session.subscriptions import EventStream, Subscriber, check_seq
 from exeunt.actors.session.waiting import (
     checked_timeout,
-    in_flight,
-    phase,
     refuse_deadlock,
     refuse_status,
     wait_leaving_slots,
 )
 from exeunt.actors.state.session_state import Pending
 from exeunt.actors.text import encodable
-from exeunt.actors.turn import aborts, budget, host_calls, requests, turn_questions, turns
+from exeunt.actors.turn import aborts, budget, host_calls, turn_questions, turns
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Waiter
 from exeunt.actors.user_input import UserInputResponse
@@ -387,7 +385,7 @@ class Session:
         if not callable(callback):
             raise InvalidConfiguration(f"a subscriber must be callable, not {callback!r}")
         actor = self._actor
-        entry = _Subscriber(callback)
+        entry = Subscriber(callback)
         actor.subscribe(entry)
 
         def unsubscribe() -> None:
@@ -415,46 +413,7 @@ class Session:
 
     def statistics(self) -> SessionStatistics:
         """Return a look at the session."""
-        actor = self._actor
-        state = actor.state
-        return SessionStatistics(
-            session_id=actor.id,
-            tenant=actor.options.tenant,
-            status=actor.status,
-            phase=phase(actor),
-            turn_id=None if actor.turn is None else actor.turn.turn_id,
-            generation=state.context.generation,
-            messages=state.context.conversation_length,
-            events=state.seq,
-            unsaved=max(0, state.seq - actor.log.durable_seq),
-            journal_available=actor.log.has_room,
-            queued=len(state.queue or ()),
-            steered=len(state.steering or ()),
-            in_flight=in_flight(actor),
-            mailbox_depth=actor.mailbox_depth,
-            clear_staged=actor.clear is not None,
-            clears_in_a_row=state.clears_in_a_row,
-            restarts=actor.epoch,
-            subscribers=len(actor.subscribers),
-            pending_requests=sum(1 for _ in requests.listed(actor))
-            + (turn_questions.open_question(actor) is not None),
-            credits_spent=state.account.spent_credits,
-            credit_limit=state.account.limit_credits,
-        )
-
-
-class _Subscriber:
-    """A callback, told apart from the same callback subscribed twice."""
-
-    __slots__ = ("_callback", "ended")
-
-    def __init__(self, callback: Callable[[Event], object]) -> None:
-        self._callback = callback
-        self.ended = False
-
-    def __call__(self, event: Event) -> object:
-        # Events come several at a time: one that unsubscribes in the middle gets no more of them.
-        return None if self.ended else self._callback(event)
+        return statistics_of(self._actor)
 
 
 SessionActor.make_handle = Session

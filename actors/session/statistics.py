@@ -1,6 +1,14 @@
 """A look at a session."""
 
+from typing import TYPE_CHECKING
+
 import attrs
+
+from exeunt.actors.session.waiting import in_flight, phase
+from exeunt.actors.turn import requests, turn_questions
+
+if TYPE_CHECKING:
+    from exeunt.actors.turn.actor import SessionActor
 
 
 @attrs.frozen
@@ -53,3 +61,32 @@ class SessionStatistics:
     """What its calls of models have cost since it began, as far as they have a price."""
     credit_limit: float | None = None
     """What they may cost in all; `None` without a limit."""
+
+
+def statistics_of(actor: "SessionActor") -> SessionStatistics:
+    """Return a look at the session of *actor*."""
+    state = actor.state
+    return SessionStatistics(
+        session_id=actor.id,
+        tenant=actor.options.tenant,
+        status=actor.status,
+        phase=phase(actor),
+        turn_id=None if actor.turn is None else actor.turn.turn_id,
+        generation=state.context.generation,
+        messages=state.context.conversation_length,
+        events=state.seq,
+        unsaved=max(0, state.seq - actor.log.durable_seq),
+        journal_available=actor.log.has_room,
+        queued=len(state.queue or ()),
+        steered=len(state.steering or ()),
+        in_flight=in_flight(actor),
+        mailbox_depth=actor.mailbox_depth,
+        clear_staged=actor.clear is not None,
+        clears_in_a_row=state.clears_in_a_row,
+        restarts=actor.epoch,
+        subscribers=len(actor.subscribers),
+        pending_requests=sum(1 for _ in requests.listed(actor))
+        + (turn_questions.open_question(actor) is not None),
+        credits_spent=state.account.spent_credits,
+        credit_limit=state.account.limit_credits,
+    )

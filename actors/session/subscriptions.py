@@ -1,6 +1,7 @@
 """Watching a session: a stream of its events with a bounded buffer, which never slows the session."""
 
 from collections import deque
+from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, ClassVar, Self
 
@@ -35,6 +36,20 @@ def check_seq(from_seq: object) -> None:
     """Raise `InvalidConfiguration` unless *from_seq* can be the number of an event."""
     if not isinstance(from_seq, int) or from_seq < 1:
         raise InvalidConfiguration(f"events are numbered from 1, so from_seq cannot be {from_seq!r}")
+
+
+class Subscriber:
+    """A callback, told apart from the same callback subscribed twice."""
+
+    __slots__ = ("_callback", "ended")
+
+    def __init__(self, callback: Callable[[Event], object]) -> None:
+        self._callback = callback
+        self.ended = False
+
+    def __call__(self, event: Event) -> object:
+        # Events come several at a time: one that unsubscribes in the middle gets no more of them.
+        return None if self.ended else self._callback(event)
 
 
 READ_AT_ONCE = 1000

@@ -13,10 +13,11 @@ from exeunt.actors.errors import (
     ReplyTimeout,
     SessionClosed,
     SessionFailed,
+    SessionOwnedElsewhere,
     WouldDeadlock,
 )
 from exeunt.actors.session.replies import Reply
-from exeunt.actors.turn.aborts import DELETED
+from exeunt.actors.turn.aborts import DELETED, LOG_ENDED, TAKEN_OVER
 from exeunt.actors.turn.actor import SessionActor
 from exeunt.actors.turn.live import Waiter
 
@@ -115,16 +116,25 @@ def in_flight(actor: SessionActor) -> tuple[str, ...]:
 
 HOST_ENDED = "host"
 """Why a session has stopped that was in memory when its host ended."""
-_AWAY = "was disconnected; take it up again with host.resume_session()"
+_AWAY = "was disconnected; resume it to go on with it"
 _END = {
-    HOST_ENDED: "has ended with its host; a host that has its journal can take it up again with resume_session()",
-    DELETED: "was deleted; make another with host.create_session()",
+    HOST_ENDED: "has ended with its host; resume it at a host that has its journal",
+    DELETED: "was deleted; create another",
+    LOG_ENDED: "has left memory, because its log takes nothing more; resume it once the journal can be used again",
 }
 
 
 def refuse_status(actor: SessionActor) -> None:
-    """Raise what says that the session takes nothing more, if that is so: `SessionClosed`, `SessionFailed`."""
+    """Raise what says that the session takes nothing more, if that is so.
+
+    That is `SessionClosed`, `SessionFailed` or `SessionOwnedElsewhere`.
+    """
     if actor.status in ("stopping", "closed"):
+        if actor.stop_reason == TAKEN_OVER:
+            raise SessionOwnedElsewhere(
+                f"session {actor.id} was taken over by another host, or deleted; resume it to have it here again",
+                session_id=actor.id,
+            )
         raise SessionClosed(f"session {actor.id} {_END.get(actor.stop_reason, _AWAY)}", session_id=actor.id)
     if actor.status == "failed":
         raise SessionFailed(

@@ -73,7 +73,12 @@ class Pending(msgspec.Struct, frozen=True, gc=False):
     order: int
     """Position in the session's first-in-first-out order: the event's number."""
     media: tuple[Media, ...] = ()
+    trace: dict[str, str] | None = None
+    """Where its sender was in a trace, as its note says; the rest of that stands in the log."""
 
+
+TRACE = ("traceparent", "tracestate")
+"""Fields of a note that say where its sender was in a trace: those of the W3C."""
 
 TurnRequested = SessionLimitsExhaustedRequested | AutoModeSwitchRequested
 """What a turn asks people before it goes on. One at a time."""
@@ -212,9 +217,14 @@ def _system(state: SessionState, event: SystemMessage) -> None:
     state.context = fold_system(state.context, event)
 
 
+def _trace(note: dict[str, Any]) -> dict[str, str] | None:
+    return {name: note[name] for name in TRACE if isinstance(note.get(name), str)} or None
+
+
 def _accepted(state: SessionState, event: MessageAccepted) -> None:
     order = FRONT if event.first else event.seq
-    item = Pending(event.message_id, event.prompt, event.mode, order, event.media)
+    trace = None if event.note is None else _trace(event.note)
+    item = Pending(event.message_id, event.prompt, event.mode, order, event.media, trace)
     if event.steers:
         lane = state.steering = deque[Pending]() if state.steering is None else state.steering
     else:

@@ -10,6 +10,7 @@ import attrs
 import msgspec
 
 from exeunt.actors.errors import InvalidToolDefinition
+from exeunt.actors.parameters import parameters_of
 from exeunt.actors.tools.arguments import BoundArguments
 from exeunt.actors.tools.invocation import CallInvocation, ToolInvocation
 
@@ -82,7 +83,7 @@ def read_signature(handler: Callable[..., Any], tool_name: str) -> Signature:
     """Read what *handler* takes. Raises `InvalidToolDefinition` where a model could not fill it in."""
     function = function_of(handler)
     try:
-        given = inspect.signature(handler).parameters
+        given = parameters_of(handler)
     except (TypeError, ValueError, NameError) as error:
         raise InvalidToolDefinition(f"tool {tool_name!r}: its signature cannot be read: {error}") from error
     # What a partial sets is the host's, not the model's: it would appear as a parameter with a default.
@@ -139,8 +140,9 @@ def _resolved(parameter: inspect.Parameter, function: Any, tool_name: str) -> An
             # Linters move an import that only annotations need under `if TYPE_CHECKING:`.
             hints = get_type_hints(holder, {"ToolInvocation": ToolInvocation, **names}, include_extras=True)
     except Exception as error:
+        written = getattr(parameter.annotation, "__forward_arg__", parameter.annotation)
         raise InvalidToolDefinition(
-            f"tool {tool_name!r}: the annotation {parameter.annotation!r} of parameter {parameter.name!r} "
+            f"tool {tool_name!r}: the annotation {written!r} of parameter {parameter.name!r} "
             f"cannot be resolved: {error}. It must be importable at run time, from the module of the function"
         ) from error
     return hints[parameter.name]

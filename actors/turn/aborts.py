@@ -16,7 +16,13 @@ HOST_ENDS = "host"
 DELETED = "deleted"
 """The reason of a stop after which the log is forgotten."""
 
-RESERVED = frozenset({HOST_ENDS, DELETED})
+TAKEN_OVER = "taken_over"
+"""Why a session has left memory that another host has taken up, or deleted."""
+
+LOG_ENDED = "journal"
+"""Why a session has left memory whose log takes nothing more."""
+
+RESERVED = frozenset({HOST_ENDS, DELETED, TAKEN_OVER, LOG_ENDED})
 """Reasons that mean something, so that nobody else may give them."""
 
 

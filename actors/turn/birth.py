@@ -2,7 +2,7 @@
 
 import attrs
 
-from exeunt.actors.events import SessionIdle, SessionResume, SessionStart, SystemMessage
+from exeunt.actors.events import SessionIdle, SessionModelChange, SessionResume, SessionStart, SystemMessage
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.turn import budget, recovery, resumption, turns
 from exeunt.actors.turn.actor import SessionActor
@@ -71,6 +71,14 @@ def reconfigure(actor: SessionActor, options: SessionOptions) -> None:
         _emit_preamble(actor)
     if before.limits.credits != options.limits.credits:
         budget.set_limit(actor, options.limits.credits)
+
+
+def given_anew(actor: SessionActor, options: SessionOptions) -> None:
+    """Use the options that the program gives a session which is in memory; log another model."""
+    before, after = actor.options.model_name, options.model_name
+    reconfigure(actor, options)
+    if before != after:
+        actor.emit(SessionModelChange, after, before)
 
 
 def _limit(actor: SessionActor) -> None:

@@ -40,7 +40,8 @@ def charge(
     # Each request has words, and each answer. Some servers count one of them only.
     estimated = price.counts_tokens and not (usage.input_tokens and usage.output_tokens)
     if estimated:
-        usage = _completed(usage, request, answer)
+        cited = getattr(options.model, "reads_sources", False) is True
+        usage = _completed(usage, request, answer, cited)
     spent = actor.state.account.spent
     cost = min(price.cost(usage), max(0, MOST_NANO - spent))
     actor.emit(
@@ -56,14 +57,14 @@ def charge(
     )
 
 
-def _completed(usage: Usage, request: ModelRequest, answer: ModelResponse) -> Usage:
+def _completed(usage: Usage, request: ModelRequest, answer: ModelResponse, cited: bool) -> Usage:
     """Guess what of a call the provider did not count: a limit must not be without effect for that."""
     tools = len(msgspec.json.encode(request.tools)) // CHARACTERS_A_TOKEN if request.tools else 0
     said = len(answer.content) + len(answer.reasoning)
     said += sum(len(call.name) + len(call.arguments_json) for call in answer.tool_calls)
     return msgspec.structs.replace(
         usage,
-        input_tokens=usage.input_tokens or max(1, guessed_tokens(request.messages) + tools),
+        input_tokens=usage.input_tokens or max(1, guessed_tokens(request.messages, cited=cited) + tools),
         output_tokens=usage.output_tokens or max(1, said // CHARACTERS_A_TOKEN),
     )
 

@@ -218,10 +218,12 @@ class Outbox:
         unshown, self._unshown = self._unshown, None
         return [waiter for _, wakeups in unshown or () for waiter, _, _ in wakeups or ()]
 
-    def wake_now(self) -> None:
-        """Wake whom a handler wanted to wake, without the log. For the recovery."""
+    def tell_now(self) -> None:
+        """Show what was collected, and wake who waits, without the log. For the recovery."""
+        events, self._collected = self._collected, None
         wakeups, self._wakeups = self._wakeups, None
-        self._show(None, wakeups)
+        self._mixed = False
+        self._show(events, wakeups)
 
     def _show(self, events: list[Event] | None, wakeups: list[Wakeup] | None) -> None:
         """Tell everybody what has happened, and who waited for it."""

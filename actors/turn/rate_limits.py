@@ -1,5 +1,7 @@
 """Which limits of a provider call for another model. Pure rules."""
 
+import attrs
+
 from exeunt.actors.models import ModelError, ModelErrorKind
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.prices import price_of
@@ -44,6 +46,13 @@ def countable(options: SessionOptions, state: SessionState) -> bool:
 def unasked(state: SessionState) -> bool:
     """Say whether somebody has answered earlier for all times."""
     return (state.labels or {}).get("auto_mode_switch") == "always"
+
+
+def gone_on(options: SessionOptions, chosen: str) -> SessionOptions:
+    """Return *options* with their other model, if that is the one that was *chosen* while the session ran."""
+    if options.auto_model is None or chosen != auto_name(options) or chosen == options.model_name:
+        return options
+    return attrs.evolve(options, model=options.auto_model, auto_model=None)
 
 
 def auto_name(options: SessionOptions) -> str:

@@ -5,6 +5,7 @@ staged clear) ends here: handlers are cancelled and fenced, open calls are `inte
 told. Queue and subscribers stay. The entry that raised is tried again after the back-off.
 """
 
+import copy
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -22,6 +23,7 @@ from exeunt.actors.events import (
     MessageDropped,
     Origin,
     SessionIdle,
+    SessionLost,
     SessionRestarted,
     SessionWarning,
     ToolExecutionComplete,
@@ -346,8 +348,9 @@ def _give_up(actor: SessionActor, wreck: Wreck, again: bool) -> None:
 
 
 def lose(actor: SessionActor, error: Exception) -> None:
-    """The log takes nothing more, because another host has the session: leave without a word in it.
+    """The log takes nothing more, mostly because another host has the session: leave without a word in it.
 
+    Subscribers see a `SessionLost`, and whoever waits gets *error*, each a copy of its own.
     Not a handler: the journal calls it, in the loop, when no handler runs.
     """
     logger.warning("session %s leaves memory: %s", actor.id, error)
@@ -357,18 +360,33 @@ def lose(actor: SessionActor, error: Exception) -> None:
     wreck.lost.extend(actor.discard())
     wreck.lost.extend(actor.drop_unshown())
     actor.turn = actor.host_batch = actor.aftermath = actor.clear = actor.restart = None
+    # Who has stopped already, or failed, has said so; only what that wrote last is lost then.
+    told = actor.status in ("closed", "failed")
     actor.status = "closed"
+    actor.active = False
+    if not told:
+        actor.stop_reason = (
+            aborts.TAKEN_OVER if isinstance(error, SessionOwnedElsewhere) else aborts.LOG_ENDED
+        )
+        actor.emit(SessionLost, actor.stop_reason, str(error))
     if wreck.turn is not None and wreck.turn.abort_waiters:
         aborts.answer(actor, wreck.turn)
     if wreck.clear is not None:
-        actor.wake(wreck.clear, outcome.Error(error))
+        actor.wake(wreck.clear, _failure(error))
     if wreck.host_batch is not None and wreck.host_batch.host_call is not None:
-        actor.wake(wreck.host_batch.host_call.waiter, outcome.Error(error))
+        actor.wake(wreck.host_batch.host_call.waiter, _failure(error))
     _wake_all(actor, entries, error)
     for waiter in wreck.lost:
-        actor.wake(waiter, outcome.Error(error))
-    actor.wake_now()
+        actor.wake(waiter, _failure(error))
+    actor.tell_now()
     actor.host.supervision.ended(actor)
+
+
+def _failure(error: Exception) -> "outcome.Error":
+    """Return *error* for one of several tasks: each that raises one adds its frames to it."""
+    another = copy.copy(error)
+    another.__cause__ = error.__cause__
+    return outcome.Error(another)
 
 
 def _forget_unlogged(actor: SessionActor, wreck: Wreck) -> None:
@@ -391,7 +409,7 @@ def _dead_letter(actor: SessionActor, entry: Entry, cause: str) -> None:
 
 def _wake_all(actor: SessionActor, entries: list[Entry], error: Exception) -> None:
     for message_id in list(actor.waiters):
-        actor.reply(message_id, outcome.Error(error))
+        actor.reply(message_id, _failure(error))
     host_calls.fail_waiting(actor, error)
     for waiter in actor.stop_waiters or ():
         actor.wake(waiter, outcome.Value(None))
@@ -400,9 +418,9 @@ def _wake_all(actor: SessionActor, entries: list[Entry], error: Exception) -> No
             if isinstance(argument, Waiter):
                 # Who asked for an end has it.
                 ended = handler in _ENDED
-                actor.wake(argument, outcome.Value(_ENDED[handler]) if ended else outcome.Error(error))
+                actor.wake(argument, outcome.Value(_ENDED[handler]) if ended else _failure(error))
             elif isinstance(argument, host_calls.HostCall):
-                actor.wake(argument.waiter, outcome.Error(error))
+                actor.wake(argument.waiter, _failure(error))
 
 
 _ENDED: dict[Any, AbortReceipt | None] = {aborts.stop: None, aborts.abort: AbortReceipt(None, (), 0)}

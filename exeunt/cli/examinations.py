@@ -15,13 +15,14 @@ import exeunt
 from exeunt.cli.findings import Finding, State
 from exeunt.cli.self_test import run_self_test
 from exeunt.models.local import find_gguf
-from exeunt.tuning import GC_THRESHOLDS
+from exeunt.tuning import GC_THRESHOLDS, most_files
 
 LEAST_PYTHON = (3, 11)
 COARSE = 0.02
 """Seconds that a sleep of a millisecond may take: beyond it, short time-outs mean little."""
 FEW_FILES = 4096
-"""Open files below which a host with thousands of sessions may run out of connections."""
+"""Open files below which a host with thousands of sessions may run out of connections. What the hard limit allows is
+there already: the command raises the limit as a server does."""
 
 _REQUIREMENT = re.compile(r"([\w.-]+)(?:>=([\d.]+))?")
 
@@ -104,7 +105,7 @@ async def machine() -> list[Finding]:
         await _clock(),
         await _threads(),
         await _sockets(),
-        *_files(),
+        *open_files(),
         collector(),
     ]
 
@@ -150,18 +151,17 @@ async def _sockets() -> Finding:
     return Finding("here", "sockets", "ok", "can listen on 127.0.0.1")
 
 
-def _files() -> list[Finding]:
+def open_files() -> list[Finding]:
+    """Look how many files may be open, after `exeunt.allow_many_files()`; on Windows nothing."""
     if sys.platform == "win32":
         return []
-    import resource
-
-    limit, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if limit == resource.RLIM_INFINITY:
+    best = "exeunt.allow_many_files()"
+    limit = most_files()
+    if limit is None:
         return [Finding("here", "open files", "ok", "without limit")]
     if limit >= FEW_FILES:
-        return [Finding("here", "open files", "ok", f"up to {limit:,}")]
-    best = "" if hard == resource.RLIM_INFINITY else f" (at most {hard:,})"
-    hint = f"ulimit -n {FEW_FILES}{best}, for a host with thousands of model connections"
+        return [Finding("here", "open files", "ok", f"up to {limit:,}", f"in yours: {best}")]
+    hint = f"raise the hard limit to {FEW_FILES:,} or more (ulimit -Hn, LimitNOFILE= of systemd)"
     return [Finding("here", "open files", "note", f"up to {limit:,}", hint)]
 
 

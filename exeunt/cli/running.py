@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 import typer
 
 from exeunt.groups import lone
-from exeunt.tuning import tune_garbage_collector
+from exeunt.tuning import allow_many_files, tune_garbage_collector
 
 
 def run(command: Callable[..., Awaitable[int]], *arguments: Any) -> NoReturn:
@@ -14,6 +14,7 @@ def run(command: Callable[..., Awaitable[int]], *arguments: Any) -> NoReturn:
     import trio
 
     tune_garbage_collector()
+    allow_many_files()
     try:
         status = trio.run(command, *arguments)
     except BaseExceptionGroup as group:

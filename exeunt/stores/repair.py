@@ -16,6 +16,7 @@ from exeunt.actors.errors import InvalidConfiguration, JournalError
 from exeunt.actors.events import Event
 from exeunt.actors.events.codec import SliceDecoder, to_json
 from exeunt.stores.sqlite import BUSY_SECONDS, SqliteStore
+from exeunt.stores.sqlite_files import check_readable
 from exeunt.stores.sqlite_pages import INDEX_INTERIOR, INDEX_LEAF, TABLE_LEAF, Pages, Record
 from exeunt.stores.sqlite_schema import SCHEMA, owner_is_exeunt
 from exeunt.supervisor.journal.slices import open_slice, unseal
@@ -119,8 +120,7 @@ def repair(path: str | os.PathLike[str], into: str | os.PathLike[str]) -> Report
 
 def _checked(path: str | os.PathLike[str]) -> Path:
     place = Path(path)
-    if not place.is_file():
-        raise JournalError(f"there is no journal {place}")
+    check_readable(place)
     with suppress(sqlite3.DatabaseError), closing(_read_only(place)) as connection:
         if not owner_is_exeunt(connection):
             raise JournalError(f"{place} is a database of another program")

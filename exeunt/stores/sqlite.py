@@ -14,6 +14,7 @@ from pathlib import Path
 
 from exeunt.actors.errors import InvalidConfiguration, JournalError
 from exeunt.stores.paging import COLUMNS, listing, page_after
+from exeunt.stores.sqlite_files import check_length
 from exeunt.stores.sqlite_schema import migrate, owner_is_exeunt
 from exeunt.stores.sqlite_wal import torn_bytes
 from exeunt.stores.sqlite_writing import write_rows
@@ -73,6 +74,7 @@ class SqliteStore:
             # Conversations are private: the file is made before SQLite would, for its owner alone. SQLite gives the
             # files beside it the same permissions.
             os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            check_length(self.path, f"{self.name} cannot be opened")
         except OSError as error:
             raise StoreUnavailable(f"{self.name} cannot be opened: {error.strerror or error}") from error
 
@@ -139,10 +141,10 @@ class SqliteStore:
         with self._reader() as reader:
             # The slice that holds from_seq begins at or before it: two looks at the index, and no scan of the log.
             found = reader.execute(
-                "SELECT data FROM slices WHERE session_id = ?1 AND last_seq >= ?2 AND first_seq >= coalesce("
-                " (SELECT max(first_seq) FROM slices WHERE session_id = ?1 AND first_seq <= ?2), 0)"
-                " ORDER BY first_seq LIMIT ?3",
-                (session_id, from_seq, -1 if limit is None else limit),
+                "SELECT data FROM slices WHERE session_id = :id AND last_seq >= :seq AND first_seq >= coalesce("
+                " (SELECT max(first_seq) FROM slices WHERE session_id = :id AND first_seq <= :seq), 0)"
+                " ORDER BY first_seq LIMIT :limit",
+                {"id": session_id, "seq": from_seq, "limit": -1 if limit is None else limit},
             )
             return [data for (data,) in found]
 
@@ -175,10 +177,11 @@ class SqliteStore:
         """Keep the state after event *seq*, instead of the one before; of an unknown session nothing is kept."""
         with self._transaction(synchronous="normal") as writer:
             writer.execute(
-                "INSERT INTO snapshots SELECT ?1, ?2, ?3 FROM sessions WHERE session_id = ?1 AND last_seq >= ?2"
+                "INSERT INTO snapshots SELECT :id, :seq, :data FROM sessions"
+                " WHERE session_id = :id AND last_seq >= :seq"
                 " ON CONFLICT (session_id) DO UPDATE SET seq = excluded.seq, data = excluded.data"
                 " WHERE excluded.seq > snapshots.seq",
-                (session_id, seq, data),
+                {"id": session_id, "seq": seq, "data": data},
             )
 
     def read_snapshot(self, session_id: str) -> tuple[int, bytes] | None:

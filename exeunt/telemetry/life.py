@@ -81,7 +81,7 @@ def restarted(spans: SessionTrace, event: core.SessionRestarted) -> None:
     spans.note(event.type, {names.RESTART_EPOCH: event.epoch})
 
 
-def left(spans: SessionTrace, event: core.SessionShutdown | core.SessionFailed) -> None:
+def left(spans: SessionTrace, event: core.SessionShutdown | core.SessionFailed | core.SessionLost) -> None:
     """The session has left memory; what it leaves open, another activation goes on with."""
     spans.leave()
 
@@ -98,4 +98,5 @@ HANDLERS: dict[type[core.Event], Handler] = {
     core.SessionRestarted: restarted,
     core.SessionShutdown: left,
     core.SessionFailed: left,
+    core.SessionLost: left,
 }

@@ -65,6 +65,10 @@ class Habits:
     find: Callable[[str], SessionLike | None]
 
 
+Waiting = tuple[int | None, Context]
+"""When a message was accepted, if that was seen, and the parent that its sender named."""
+
+
 class OpenCall:
     """A tool call in flight."""
 
@@ -138,8 +142,8 @@ class SessionTrace:
         """The time of the last event."""
         self.free_since = 0
         """When something else last ended that had kept the queue waiting."""
-        self.accepted: dict[str, tuple[int, Context]] = {}
-        """When a message was accepted that is not in the context yet, and the parent that its sender named."""
+        self.accepted: dict[str, Waiting] = {}
+        """Messages that are not in the context yet."""
         self.turn: OpenTurn | None = None
         self.calls: dict[str, OpenCall] = {}
         self.early: list[tuple[str, Attributes, int]] = []
@@ -154,7 +158,7 @@ class SessionTrace:
         """The turn that has ended in this handler run."""
         self.ended_call: Span | None = None
         """The call of the host that has ended in this handler run."""
-        self.fallen: tuple[int, Context] | None = None
+        self.fallen: Waiting | None = None
         """What was known of the message that was dropped last in this handler run."""
 
     @property

@@ -12,9 +12,10 @@ from opentelemetry.trace import Span, SpanContext, TracerProvider
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.events import Event, SessionResume
 from exeunt.actors.ports import Observer, Tracing
+from exeunt.actors.state.session_state import Pending
 from exeunt.telemetry import calls, life, turns
-from exeunt.telemetry.propagation import carrier, with_current
-from exeunt.telemetry.session_trace import Habits, SessionLike, SessionTrace
+from exeunt.telemetry.propagation import carrier, extracted, with_current
+from exeunt.telemetry.session_trace import Habits, SessionLike, SessionTrace, Waiting
 
 CONTENT_LIMIT = 64 * 1024
 """Characters of one attribute with content. Collectors refuse spans of some megabytes, and a context may have more."""
@@ -97,6 +98,8 @@ class Telemetry:
         self._host: HostLike | None = None
         self._sessions: dict[str, SessionTrace] = {}
         self._last: OrderedDict[str, SpanContext] = OrderedDict()
+        self._waiting: dict[str, dict[str, Waiting]] = {}
+        """Messages that wait in sessions which are being taken up, until their first event is seen."""
         self._sweep_at = SWEEP_FROM
         self._turns = self._left_open = self._forgotten = 0
 
@@ -124,6 +127,7 @@ class Telemetry:
             spans.leave()
             spans.end_all()
         self._sessions.clear()
+        self._waiting.clear()
         self._host.tracing = None
         self._host = None
         self._find = _nowhere
@@ -133,7 +137,14 @@ class Telemetry:
         if self._host is None:
             return
         spans = self._sessions.get(session_id)
+        waiting = self._waiting.pop(session_id, None) if self._waiting else None
         try:
+            if waiting is not None:
+                # The first that an activation does; the one before has left what it says.
+                spans = spans or self._begin(session_id)
+                spans.at(events[0].time)
+                self._resumed(spans)
+                spans.accepted.update(waiting)
             for event in events:
                 kind = event.__class__
                 handler = HANDLERS.get(kind)
@@ -144,7 +155,7 @@ class Telemetry:
                 spans.at(event.time)
                 if handler is not None:
                     handler(spans, event)
-                elif event.seq == event.origin.first_seq:
+                elif event.seq == event.origin.first_seq and waiting is None:
                     # Else somebody has only come to a session that was in memory.
                     self._resumed(spans)
         finally:
@@ -162,6 +173,18 @@ class Telemetry:
         )
 
     # --- What is current (exeunt.actors.ports.Tracing) -----------------------------------------------------------
+
+    def taking_up(self, session_id: str, waiting: Sequence[Pending], /) -> None:
+        """Know the parents of messages that were accepted by another activation, or in another process."""
+        spans = self._sessions.get(session_id)
+        known = {} if spans is None else spans.accepted
+        found = {
+            one.message_id: known.get(one.message_id) or (None, extracted(one.trace))
+            for one in waiting
+            if one.trace is not None
+        }
+        if found:
+            self._waiting[session_id] = found
 
     def sending(self, note: dict[str, Any] | None, /) -> dict[str, Any] | None:
         """Return the note of a message with the span that is current for its sender, unless it names one."""

@@ -181,7 +181,9 @@ def ended(spans: SessionTrace, event: core.TurnEnd) -> None:
     """A turn has ended. One that never came to its message has had no span until now."""
     turn = spans.turn
     if turn is None or turn.turn_id != event.turn_id:
-        came, parent = spans.fallen or (spans.moment - int(event.duration * 1e9), NOWHERE)
+        came, parent = spans.fallen or (None, NOWHERE)
+        if came is None:
+            came = spans.moment - int(event.duration * 1e9)
         turn = spans.begin_turn(event.turn_id, max(came, spans.free_since), parent, {})
     span, habits = turn.span, spans.habits
     about: dict[str, Any] = {

@@ -7,12 +7,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import attrs
-import msgspec
 import trio
 
 from exeunt.actors.callers import CALLER
-from exeunt.actors.errors import InvalidConfiguration, TransportLost
-from exeunt.actors.session import EventStream, Session
+from exeunt.actors.errors import TransportLost
+from exeunt.actors.session import EventStream
+from exeunt.actors.session.answering import answer_request
 from exeunt.actors.session.frames import error_frame, event_frame
 from exeunt.supervisor.host import HostCore
 
@@ -94,7 +94,7 @@ class LoopbackTransport:
         token = CALLER.set(None)
         try:
             session = self.host.get_session(params["session_id"])
-            return _through_json({"result": await _result(session, method, params)})
+            return _through_json(await answer_request(session, method, params))
         except Exception as error:  # noqa: BLE001 - travels to whoever asked
             return _through_json({"error": error_frame(error)})
         finally:
@@ -135,21 +135,6 @@ class LoopbackStream:
         """End the subscription."""
         if self._events is not None:
             await self._events.aclose()
-
-
-async def _result(session: Session, method: str, params: Mapping[str, Any]) -> Any:
-    match method:
-        case "send":
-            return await session.send(params["prompt"], params["mode"])
-        case "send_and_wait":
-            reply = await session.send_and_wait(params["prompt"], params["timeout"], mode=params["mode"])
-            return msgspec.to_builtins(reply)
-        case "abort":
-            return msgspec.to_builtins(await session.abort(params["queued"], reason=params["reason"]))
-        case "statistics":
-            return msgspec.to_builtins(session.statistics())
-        case _:
-            raise InvalidConfiguration(f"a session does not answer {method!r}")
 
 
 def _through_json(value: Mapping[str, Any]) -> dict[str, Any]:

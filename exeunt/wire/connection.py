@@ -17,10 +17,11 @@ from exeunt.actors.errors import ClientGone, ClientRefused, ExeuntError
 from exeunt.actors.turn.live import Waiter
 from exeunt.wire import rpc
 from exeunt.wire.files.store import Provider
-from exeunt.wire.framing import FrameError, FrameReader
+from exeunt.wire.framing import FrameError, FrameReader, TooLong
 from exeunt.wire.outbox import Outbox
 from exeunt.wire.rpc import RpcError
 from exeunt.wire.serving import leaving
+from exeunt.wire.statistics import ANSWERED, CANCELLED, REFUSED
 
 if TYPE_CHECKING:
     from exeunt.wire.server import WireServer
@@ -37,10 +38,14 @@ LAST_WORDS = 1.0
 MOST_WRONG_TOKENS = 10
 """Wrong tokens of one connection: a person mistypes; a program that guesses connects anew."""
 
+PASSED_OVER = 32
+"""So many times the limit a message may be too long, and is refused alone: a document that is too large for it. What
+says that it is longer is no message."""
+
 CANCEL = "$/cancelRequest"
 """Notification by which a client gives up a request that waits."""
 
-CANCELLED = -32800
+REQUEST_CANCELLED = -32800
 
 
 class _Detail(msgspec.Struct):
@@ -191,7 +196,7 @@ class Connection:
 
     async def _read(self) -> None:
         options = self.server.options
-        reader = FrameReader(options.longest_frame)
+        reader = FrameReader(options.longest_frame, options.longest_frame * PASSED_OVER)
         stream = self._stream
         while True:
             # Who does not read its answers is asked nothing more: writing to it has a time-out.
@@ -209,6 +214,8 @@ class Connection:
                 return
             try:
                 bodies = reader.feed(data)
+                while reader.too_long:
+                    self._pass_over(reader.too_long.pop(0))
             except FrameError as error:
                 # There is no telling where the next frame begins.
                 self.post(rpc.refusal(b"", RpcError(rpc.PARSE_ERROR, str(error))))
@@ -224,6 +231,25 @@ class Connection:
             return await stream.receive_some(READ_AT_ONCE)
         self.close("silent_in_a_frame")
         return b""
+
+    def _pass_over(self, message: TooLong) -> None:
+        """Refuse a message that is too long, and nothing else: its client has other sessions. Raises `FrameError`."""
+        head = rpc.head(message.beginning)
+        text = (
+            f"a frame of {message.length} bytes is longer than {self.server.options.longest_frame}, the limit"
+        )
+        if self.tenant is None:
+            raise FrameError(text)
+        logger.warning("%s has sent what is passed over: %s", self.name, text)
+        waiter = self._waiter(head.key) if head.is_answer else None
+        if waiter is not None:
+            waiter.resolve(outcome.Error(ClientRefused(f"the client's answer is refused: {text}")))
+        elif not head.is_answer:
+            told = f"Request {head.method} failed with message: {text}" if head.method else text
+            self.post(rpc.refusal(head.key, RpcError(rpc.INVALID_REQUEST, told)))
+            method = self.server.methods.get(head.method)
+            if method is not None and method.passed_over is not None:
+                method.passed_over(self, message.beginning, text)
 
     def _take(self, body: bytes) -> None:
         try:
@@ -253,16 +279,21 @@ class Connection:
                 waiting: Coroutine[Any, Any, Any] = cast("Any", result)
                 self._start(name, key, waiting)
             else:
-                self._reply(key, result)
+                self._reply(name, key, result)
         except Exception as error:  # noqa: BLE001 - whatever it is, the client is answered
-            self.post(rpc.refusal(key, _as_rpc(name, error)))
+            self._refuse(name, key, error)
 
-    def _reply(self, key: bytes, result: Any) -> None:
+    def _reply(self, name: str, key: bytes, result: Any) -> None:
         if isinstance(result, Then):
             self.post(rpc.answer(key, result.result))
             result.after()
         else:
             self.post(rpc.answer(key, result))
+        self.server.count(name, ANSWERED)
+
+    def _refuse(self, name: str, key: bytes, error: Exception) -> None:
+        self.post(rpc.refusal(key, _as_rpc(name, error)))
+        self.server.count(name, REFUSED)
 
     def _start(self, name: str, key: bytes, result: Coroutine[Any, Any, Any]) -> None:
         if key in self._waiting or len(self._waiting) >= self.server.options.requests_at_once:
@@ -281,11 +312,12 @@ class Connection:
     ) -> None:
         try:
             with scope:
-                self._reply(key, await result)
+                self._reply(name, key, await result)
             if scope.cancelled_caught:
-                self.post(rpc.refusal(key, RpcError(CANCELLED, "Request cancelled")))
+                self.post(rpc.refusal(key, RpcError(REQUEST_CANCELLED, "Request cancelled")))
+                self.server.count(name, CANCELLED)
         except Exception as error:  # noqa: BLE001 - as above
-            self.post(rpc.refusal(key, _as_rpc(name, error)))
+            self._refuse(name, key, error)
         finally:
             del self._waiting[key]
             self._progress.set()
@@ -329,9 +361,12 @@ class Connection:
         finally:
             del self._asked[number]
 
+    def _waiter(self, key: bytes) -> Waiter | None:
+        return self._asked.get(int(key)) if key.isdigit() and len(key) < 16 else None
+
     def _answered(self, message: rpc.Envelope, key: bytes) -> None:
         """Hand an answer to who waits for it; one that nobody waits for is dropped."""
-        waiter = self._asked.get(int(key)) if key.isdigit() and len(key) < 16 else None
+        waiter = self._waiter(key)
         if waiter is None:
             return
         error = bytes(message.error)

@@ -46,6 +46,10 @@ class Method:
     before_login: bool = False
     """Whether a client may call it before it has shown a token."""
 
+    passed_over: Callable[[Any, bytes, str], None] | None = None
+    """Called `passed_over(connection, beginning, why)` when a request was too long to be read, and is refused: for one
+    with which something ends that waits."""
+
     def prepare(self) -> None:
         """Make the decoder of a hot method now, which takes up to 2 ms, and not with its first request."""
         if self.hot:

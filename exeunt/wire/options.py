@@ -80,15 +80,20 @@ class Tokens:
     """Who may connect: tokens, each of a tenant. Without any, everybody may, as the tenant without a name."""
 
     def __init__(self, tokens: Mapping[str, str]) -> None:
-        """*tokens* are tenants by their tokens."""
+        """*tokens* are tenants by their tokens. Raises `InvalidConfiguration` for an empty one, which anybody has."""
+        if not all(isinstance(token, str) and token for token in tokens):
+            raise InvalidConfiguration(
+                "a token must be a text that is not empty: whoever connects is to know it"
+            )
         self._tenants = [(_digest(token), tenant) for token, tenant in tokens.items()]
 
     def __bool__(self) -> bool:
         return bool(self._tenants)
 
     def tenant(self, token: str) -> str | None:
-        """Return whose token it is, or `None`. Takes the same time whichever it is."""
+        """Return whose token it is, or `None`. Takes the same time whichever it is, and whether it is one at all."""
         digest, found = _digest(token), None
+        # No way out of the loop: the place of a token among the others would be told by the time.
         for known, tenant in self._tenants:
             if hmac.compare_digest(known, digest):
                 found = tenant

@@ -1,6 +1,7 @@
 """JSON-RPC 2.0: what a body says, and what is answered."""
 
-from typing import Any
+import re
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -71,6 +72,33 @@ def read(body: bytes) -> Envelope:
     if len(key) > LONGEST_ID or key[:1] in (b"{", b"[", b"t", b"f"):
         raise RpcError(INVALID_REQUEST, "an id is a number or a text")
     return message
+
+
+_HEAD = re.compile(
+    rb"""\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*
+        |"id"\s*:\s*(?P<id>-?\d{1,20}|"[^"\\\x00-\x1f]{1,254}")\s*,\s*
+        |"method"\s*:\s*"(?P<method>[^"\\\x00-\x1f]{1,200})"\s*,\s*)+""",
+    re.VERBOSE,
+)
+"""The members before the parameters or the result of a message: clients write them first."""
+
+
+class Head(NamedTuple):
+    """What the beginning of a message says of it."""
+
+    key: bytes = b""
+    """The id, as JSON; nothing where it has none, or not before its parameters."""
+    method: str = ""
+    is_answer: bool = False
+
+
+def head(beginning: bytes) -> Head:
+    """Return what a message says of itself of which only the beginning is there."""
+    found = _HEAD.match(beginning)
+    if found is None:
+        return Head()
+    method = (found["method"] or b"").decode("utf-8", "replace")
+    return Head(found["id"] or b"", method, beginning.startswith((b'"result"', b'"error"'), found.end()))
 
 
 def answer(key: bytes, result: Any) -> bytes:

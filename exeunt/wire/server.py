@@ -3,11 +3,13 @@
 import errno
 import importlib
 import logging
+import math
 import os
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import AbstractContextManager, asynccontextmanager
 from importlib.metadata import version
 from pathlib import Path
+from socket import gaierror
 from typing import Any
 
 import attrs
@@ -15,13 +17,16 @@ import trio
 
 from exeunt.actors.errors import EndpointUnavailable, InvalidConfiguration
 from exeunt.host import SessionHost
+from exeunt.models.http.pool import close_idle_connections
 from exeunt.supervisor.children import ChildSpec, Restart
 from exeunt.supervisor.tree import Supervisor, open_supervisor
+from exeunt.tuning import why_no_file
+from exeunt.wire.collector import scraped
 from exeunt.wire.connection import Connection
-from exeunt.wire.files.counts import FileCounts
 from exeunt.wire.options import Tokens, WireOptions
 from exeunt.wire.serving.hub import Hub
 from exeunt.wire.serving.models import DefaultProvider
+from exeunt.wire.statistics import OTHER, WireStatistics
 from exeunt.wire.table import METHODS
 
 logger = logging.getLogger("exeunt.wire")
@@ -32,6 +37,9 @@ OUT_OF_RESOURCES = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.E
 TRY_AGAIN = 0.1
 """Seconds until a connection is accepted again after one of these."""
 
+SAY_AGAIN = 60.0
+"""Seconds after which the log says so again: often enough for who looks, and a line for each attempt fills a disk."""
+
 GOODBYE = "The server has ended. Take the session up again with session.resume"
 """What clients are told whose sessions are at work then."""
 
@@ -39,26 +47,6 @@ FAREWELL = 1.0
 """Seconds for that: who reads takes it at once."""
 
 LOOPBACK = ("127.0.0.1", "::1", "localhost")
-
-
-@attrs.frozen(kw_only=True)
-class WireStatistics:
-    """A server at one moment."""
-
-    connections: int
-    """Clients that are connected."""
-    accepted: int
-    """Connections so far."""
-    refused: int
-    """Connections that were closed because there were too many."""
-    sessions: int
-    """Sessions that clients have in memory."""
-    events_dropped: int
-    """Events that slow clients did without, of connections that are open."""
-    closed: dict[str, int]
-    """Connections that the server has closed, by its reason."""
-    files: FileCounts
-    """What has become of the files of sessions."""
 
 
 NEEDED_BY_ALL = (
@@ -106,7 +94,9 @@ class WireServer:
         self.connections: set[Connection] = set()
         self._accepted = 0
         self._refused = 0
+        self._dropped = 0
         self._closed: dict[str, int] = {}
+        self._requests: dict[tuple[str, str], int] = {}
 
     def shut_down_asked(self) -> None:
         """A client asks for the end of the server."""
@@ -116,9 +106,19 @@ class WireServer:
     def ended(self, connection: Connection) -> None:
         """A connection is over."""
         self.connections.discard(connection)
+        self._dropped += connection.events_dropped
         reason = connection.closed_because
         if reason:
             self._closed[reason] = self._closed.get(reason, 0) + 1
+
+    def count(self, method: str, outcome: str) -> None:
+        """A request has ended."""
+        key = (method if method in self.methods else OTHER, outcome)
+        self._requests[key] = self._requests.get(key, 0) + 1
+
+    def scraped(self) -> AbstractContextManager[None]:
+        """Have the server's numbers among the host's metrics, in the body. Raises `InvalidConfiguration`."""
+        return scraped(self.hub.host.metrics.registry, self.statistics)
 
     def statistics(self) -> WireStatistics:
         """Return a look at the server. Costs O(connections)."""
@@ -127,8 +127,9 @@ class WireServer:
             accepted=self._accepted,
             refused=self._refused,
             sessions=len(self.hub.sessions),
-            events_dropped=sum(connection.events_dropped for connection in self.connections),
+            events_dropped=self._dropped + sum(one.events_dropped for one in self.connections),
             closed=dict(self._closed),
+            requests=dict(self._requests),
             files=attrs.evolve(self.hub.file_counts),
         )
 
@@ -180,6 +181,7 @@ class WireServer:
 
     async def _listen(self, children: Supervisor, listener: trio.SocketListener) -> None:
         """Accept connections, for ever. Not `trio.serve_listeners`: it keeps a task for each as long as it lasts."""
+        silent_until = -math.inf
         while True:
             try:
                 stream = await listener.accept()
@@ -187,7 +189,11 @@ class WireServer:
                 if error.errno not in OUT_OF_RESOURCES:
                     raise
                 # Others may close theirs meanwhile; those who wait are still there then.
-                logger.error("no connection can be accepted: %s", error.strerror)
+                close_idle_connections()
+                if trio.current_time() >= silent_until:
+                    silent_until = trio.current_time() + SAY_AGAIN
+                    why = why_no_file(error) or error.strerror
+                    logger.error("no connection can be accepted, those who connect wait: %s", why)
                 await trio.sleep(TRY_AGAIN)
             else:
                 await self._accept(children, stream)
@@ -241,14 +247,7 @@ async def open_wire_server(
     Leaving the context cuts all connections. Raises `InvalidConfiguration`, `EndpointUnavailable`.
     """
     known = Tokens(tokens or {})
-    if port is None and unix is None:
-        raise InvalidConfiguration("a server listens on a port, on a Unix socket, or on both")
-    if port is not None and address not in LOOPBACK and not known:
-        raise InvalidConfiguration(
-            f"{address} can be reached from other machines: give the server a token, or let it listen on 127.0.0.1"
-        )
-    if port is not None and (type(port) is not int or not 0 <= port <= 65_535):
-        raise InvalidConfiguration(f"port is {port!r}: give a number from 0 (any free one) to 65535")
+    check_place(address, port, unix, has_tokens=bool(known))
     server = WireServer(host, options=options, tokens=known, default=default)
     # Here, and not as the child's first step: where it cannot listen, that is its caller's mistake and no failure.
     opened = await _listeners(address, port, unix)
@@ -273,13 +272,32 @@ async def open_wire_server(
                 await trio.Path(unix).unlink(missing_ok=True)
         raise
     try:
-        yield Listening(server, where)
+        with server.scraped():
+            yield Listening(server, where)
     finally:
         with trio.CancelScope(shield=True):
             await server.say_goodbye()
             await host.services.stop_child("wire")
             if unix is not None:
                 await trio.Path(unix).unlink(missing_ok=True)
+
+
+def check_place(address: str, port: int | None, unix: Path | None, *, has_tokens: bool) -> None:
+    """See whether a server may listen there, without trying to. Raises `InvalidConfiguration`."""
+    if port is None:
+        if unix is None:
+            raise InvalidConfiguration("a server listens on a port, on a Unix socket, or on both")
+        return
+    if type(port) is not int or not 0 <= port <= 65_535:
+        raise InvalidConfiguration(f"port is {port!r}: give a number from 0 (any free one) to 65535")
+    if not address.strip():
+        raise InvalidConfiguration(
+            "the address to listen at is empty: leave it out for 127.0.0.1, or give 0.0.0.0 for all of this machine"
+        )
+    if address not in LOOPBACK and not has_tokens:
+        raise InvalidConfiguration(
+            f"{address} can be reached from other machines: give the server a token, or let it listen on 127.0.0.1"
+        )
 
 
 def _port(listeners: Sequence[trio.SocketListener]) -> int:
@@ -299,8 +317,11 @@ async def _listeners(address: str, port: int | None, unix: Path | None) -> list[
     except OSError as error:
         for listener in found:
             await trio.aclose_forcefully(listener)
+        other = "port or path, or 0 for any free port"
+        if isinstance(error, gaierror) or error.errno == errno.EADDRNOTAVAIL:
+            other = "address: one of this machine"
         raise EndpointUnavailable(
-            f"cannot listen at {where}: {error.strerror or error}. Give another port or path, or 0 for any free port"
+            f"cannot listen at {where}: {error.strerror or error}. Give another {other}"
         ) from error
     return found
 

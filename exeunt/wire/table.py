@@ -66,7 +66,9 @@ METHODS: Mapping[str, Method] = {
     "session.sendAndWait": Method(turns.send_and_wait, se.Send, hot=True),
     "session.sendMessages": Method(turns.send_many, se.SendMessages),
     "session.abort": Method(turns.abort, se.Abort),
-    "session.tools.handlePendingToolCall": Method(answers.tool_call, an.ToolAnswer, hot=True),
+    "session.tools.handlePendingToolCall": Method(
+        answers.tool_call, an.ToolAnswer, hot=True, passed_over=answers.tool_call_passed_over
+    ),
     "session.permissions.handlePendingPermissionRequest": Method(
         answers.permission, an.PermissionAnswer, hot=True
     ),

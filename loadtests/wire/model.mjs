@@ -1,7 +1,12 @@
 // A model provider that answers at once: OpenAI chat completions, whole. Prints its port.
 //
+// It takes its time where it is told to: EXEUNT_MODEL_SECONDS for each answer.
+//
 // A prompt that begins with "tool" is answered by a call of `echo`, one with "clear" by a call of `clear_context`.
 import { createServer } from "node:http";
+import { setTimeout } from "node:timers/promises";
+
+const delay = 1000 * Number(process.env.EXEUNT_MODEL_SECONDS ?? 0);
 
 const call = (name, args) => ({
     role: "assistant",
@@ -30,6 +35,7 @@ const server = createServer(async (request, response) => {
         choices: [{ index: 0, message, finish_reason: message.tool_calls ? "tool_calls" : "stop" }],
         usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 },
     });
+    if (delay) await setTimeout(delay);
     response.writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(body) });
     response.end(body);
 });

@@ -36,8 +36,17 @@ logger = logging.getLogger("exeunt.supervisor")
 FLUSH_EVERY = 0.005
 """Seconds that an event may wait for company when nobody needs it durable. A commit to disk takes about as long."""
 
+OPEN_AGAIN = 0.1
+"""Seconds until a store that could not be opened is tried again; twice as long each time."""
+
+OPEN_AT_LEAST_EVERY = 2.0
+"""Seconds between two of these attempts at most: a database takes longer to start."""
+
 READERS = 4
 """Threads that read logs at once. Reading is rare: resumes, and subscribers that ask for the past."""
+
+NEW_WAIT = 2.0
+"""Seconds that a list waits for sessions that were just made: a commit takes milliseconds."""
 
 
 @attrs.frozen
@@ -90,15 +99,18 @@ class DurableJournal:
 
     # --- As a service ----------------------------------------------------------------------------------------
 
-    async def run(self, *, task_status: "trio.TaskStatus[DurableJournal]" = trio.TASK_STATUS_IGNORED) -> None:
+    async def run(
+        self, *, wait: float = 0.0, task_status: "trio.TaskStatus[DurableJournal]" = trio.TASK_STATUS_IGNORED
+    ) -> None:
         """Open the store and write until cancelled; then write what is left and close it.
 
-        Raises `JournalError` when the store cannot be opened.
+        A store that is unavailable is tried again for *wait* seconds, which the log says. Raises `JournalError` when it
+        cannot be opened.
         """
         self._available = True
         self.closed = False
         try:
-            await trio.to_thread.run_sync(self._store.open)
+            await self._open(wait)
             async with trio.open_nursery() as nursery:
                 # It ends when it has read the end mark, not before: the nursery waits for it.
                 nursery.start_soon(self._writer.run, name="exeunt journal writer")
@@ -112,6 +124,31 @@ class DurableJournal:
         finally:
             with trio.CancelScope(shield=True):
                 await trio.to_thread.run_sync(self._store.close)
+
+    async def _open(self, wait: float) -> None:
+        began = trio.current_time()
+        delay = OPEN_AGAIN
+        while True:
+            try:
+                await trio.to_thread.run_sync(self._store.open)
+                break
+            except StoreUnavailable as error:
+                left = began + wait - trio.current_time()
+                if left <= 0.0:
+                    raise
+                if delay == OPEN_AGAIN:
+                    logger.warning(
+                        "the journal %s is unavailable; it is waited for, %g s at most: %s",
+                        self._store.name,
+                        wait,
+                        error,
+                    )
+            await trio.sleep(min(delay, left))
+            delay = min(2 * delay, OPEN_AT_LEAST_EVERY)
+        if delay != OPEN_AGAIN:
+            logger.warning(
+                "the journal %s is there after %.1f s", self._store.name, trio.current_time() - began
+            )
 
     async def _flush_for_ever(self) -> None:
         while True:
@@ -261,6 +298,12 @@ class DurableJournal:
         with contextlib.suppress(SessionOwnedElsewhere, JournalError):
             await busy.wait_durable(busy.taken_seq)
 
+    async def _settle_new(self) -> None:
+        """Wait until the database knows each session that was made before. Where it is away, it knows those it has."""
+        with trio.move_on_after(NEW_WAIT), contextlib.suppress(JournalUnavailable):
+            for session_id in [each for each in self._busy if each in self._new]:
+                await self._settle(session_id)
+
     async def read(self, session_id: str, from_seq: int = 1, limit: int | None = None) -> Sequence[Event]:
         """Return the durable events of a session from number *from_seq* on, at most *limit*. Wakes nobody.
 
@@ -306,11 +349,13 @@ class DurableJournal:
     async def list(self, *, tenant: str | None = None, limit: int = 100, page: str | None = None) -> Page:
         """Return a part of what is stored, the session used last first; *page* is the `next` of the part before.
 
-        A session that is used meanwhile moves to the front; none is shown twice but such a one.
-        Raises `InvalidConfiguration`, `JournalError`.
+        Sessions that were made before are waited for, as long as the database takes them. One that is used meanwhile
+        moves to the front; none is shown twice but such a one. Raises `InvalidConfiguration`, `JournalError`.
         """
         if limit < 1:
             raise InvalidConfiguration(f"limit must be at least 1 session a page, not {limit}")
+        if page is None:
+            await self._settle_new()
         found, following = await trio.to_thread.run_sync(
             self._store.list, tenant, limit, page, limiter=self._readers
         )
@@ -357,6 +402,7 @@ def _not_found(session_id: str) -> SessionNotFound:
 
 def _owned_elsewhere(session_id: str) -> SessionOwnedElsewhere:
     return SessionOwnedElsewhere(
-        f"session {session_id} was taken over by another host, or deleted; nothing more is written here",
+        f"session {session_id} was taken over by another host, or deleted; nothing more is written here. "
+        "Resume it to have it here again",
         session_id=session_id,
     )

@@ -22,6 +22,9 @@ class SessionMetadata:
     events: int
     live: bool = False
     """Whether the session is in memory."""
+    model: str = ""
+    """The model that was chosen for it last while it ran, as its last `session.model_change` names it. Told to
+    `session_options` only: a listing reads no log."""
 
 
 @attrs.frozen

@@ -55,7 +55,10 @@ class Store(Protocol):
         ...
 
     def open(self) -> None:
-        """Connect, create or migrate the schema, check the integrity. Raises `JournalError`."""
+        """Connect, create or migrate the schema, check the integrity.
+
+        Raises `JournalError`; `StoreUnavailable` where it may be called again later.
+        """
         ...
 
     def close(self) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from exeunt.actors.errors import InvalidToolDefinition
 from exeunt.actors.tools import InvalidArguments, Tool, tool
+from tests.late_annotations import defined
 
 if TYPE_CHECKING:
     from exeunt.actors.tools import ToolInvocation
@@ -139,6 +140,24 @@ def test_a_result_annotation_that_cannot_be_resolved_does_not_matter() -> None:
     handler.__annotations__["return"] = "Missing"
 
     assert call(tool(handler), '{"a": 1}') == 1
+
+
+def test_names_that_only_a_type_checker_knows_need_no_quotes() -> None:
+    made = defined("def handler(a: int, ctx: ToolInvocation | None, b: int = 2) -> Missing: return ctx, a, b")
+
+    described = tool(made["handler"])
+
+    assert list(described.definition.parameters["properties"]) == ["a", "b"]
+    assert call(described, '{"a": 1}') == (MARK, 1, 2)
+
+
+def test_a_parameter_of_the_model_must_be_known_at_run_time() -> None:
+    made = defined("def handler(a: Missing): ...")
+
+    with pytest.raises(
+        InvalidToolDefinition, match="'Missing' of parameter 'a' cannot be resolved: name 'Mis"
+    ):
+        tool(made["handler"])
 
 
 def test_a_builtin_without_a_signature_is_refused() -> None:

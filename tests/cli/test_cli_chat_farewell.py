@@ -9,8 +9,8 @@ import pytest
 from exeunt.cli.chat.choice import choose_model
 from exeunt.cli.chat.farewell import own_program, resume_command
 from exeunt.testing.http_double import open_http_double
+from tests.cli.chats import answer, at, contents, needs_terminals
 from tests.cli.programs import at_a_terminal, run
-from tests.cli.test_cli_chat import answer, at, contents, needs_terminals
 
 URL = "http://x/v1"
 

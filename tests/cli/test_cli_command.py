@@ -17,7 +17,7 @@ async def test_help_names_every_command_and_fits_80_columns() -> None:
     assert "\x1b" not in done.stdout
 
 
-@pytest.mark.parametrize("command", ["demo", "chat", "doctor"])
+@pytest.mark.parametrize("command", ["demo", "chat", "doctor", "serve"])
 async def test_each_command_has_help_that_fits_80_columns(command: str) -> None:
     done = await run(command, "--help")
     assert done.returncode == 0

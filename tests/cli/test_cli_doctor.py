@@ -89,6 +89,29 @@ def test_the_thresholds_of_the_collector_come_with_the_call_that_sets_them() -> 
         gc.set_threshold(*before)
 
 
+@pytest.mark.parametrize(
+    ("limit", "finding"),
+    [
+        (None, ("ok", "without limit", "")),
+        (20_000, ("ok", "up to 20,000", "in yours: exeunt.allow_many_files()")),
+        (
+            1_024,
+            (
+                "note",
+                "up to 1,024",
+                "raise the hard limit to 4,096 or more (ulimit -Hn, LimitNOFILE= of systemd)",
+            ),
+        ),
+    ],
+)
+def test_the_limit_of_open_files_comes_with_what_raises_it(
+    limit: int | None, finding: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(examinations, "most_files", lambda: limit)
+    [found] = examinations.open_files()
+    assert (found.state, found.value, found.hint) == finding
+
+
 async def test_the_self_test_names_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
     assert await self_test.run_self_test() == ""
 

@@ -11,6 +11,7 @@ from exeunt.cli.serve.provider import ProviderTable, attachments_root, default_p
 
 FILE = """
 [provider]
+type = "openai"
 model = "gpt-5"
 auto_model = "gpt-5-mini"
 
@@ -81,6 +82,16 @@ def test_a_file_with_prices_that_are_none_is_refused(tmp_path: Path, table: str)
         ),
         ({"table": ProviderTable(type="openai", media={"imges": True})}, "imges"),
         ({"table": ProviderTable(type="openai", headers={"a b": "c"})}, "no header name"),
+        (
+            {"auto_model": "m"},
+            "--auto-model is for the server's own provider, and there is none: name it by --provi",
+        ),
+        ({"wire_api": "responses", "model": "m"}, "--wire-api is for the server's own provider"),
+        ({"table": ProviderTable(auto_model="m")}, "provider.auto_model of the file is for the server's own"),
+        (
+            {"table": ProviderTable(headers={"a": "b"})},
+            "provider.headers of the file is for the server's own",
+        ),
     ],
 )
 def test_a_provider_that_no_request_could_go_to_is_refused_at_once(

@@ -1,6 +1,7 @@
 """`exeunt sessions`: what is stored, shown, moved, deleted, checked and repaired."""
 
 import json
+import os
 import re
 import sqlite3
 import stat
@@ -11,7 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from exeunt import InvalidConfiguration, JournalError, ToolInvocation, approve_all, open_host, tool
+from exeunt import (
+    InvalidConfiguration,
+    JournalError,
+    StoreUnavailable,
+    ToolInvocation,
+    approve_all,
+    open_host,
+    tool,
+)
 from exeunt.actors.events import Event, SessionTruncated, TurnEnd
 from exeunt.cli.sessions.checking import repair_journal, verify_journal
 from exeunt.cli.sessions.looking import delete_sessions, list_sessions, show_session
@@ -323,3 +332,56 @@ def test_the_url_of_the_users_journal_holds_any_path(monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("XDG_DATA_HOME", "/a b/100%/#1?")
     monkeypatch.setattr("sys.platform", "linux")
     assert sqlite_path(default_journal()) == Path("/a b/100%/#1?/exeunt/sessions.sqlite3")
+
+
+NO_JOURNALS = [
+    ("one", b"x", "there is no journal in PATH: a file of 1 bytes is no database; nothing was changed"),
+    (
+        "short",
+        b"x" * 99,
+        "there is no journal in PATH: a file of 99 bytes is no database; nothing was changed",
+    ),
+    ("empty", b"", "there is no journal in PATH: the file is empty"),
+    ("text", b"a text\n" * 100, "sqlite:PATH cannot be opened: file is not a database"),
+    ("folder", None, "there is no journal PATH: that is a folder, or no file at all"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "said"), NO_JOURNALS, ids=[case[0] for case in NO_JOURNALS])
+async def test_what_is_no_journal_is_named_and_left_as_it_is(
+    name: str, content: bytes | None, said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.mkdir() if content is None else path.write_bytes(content)
+    for command in (["list"], ["show", "x"], ["export", "--all"], ["delete", "x"]):
+        done = await run("sessions", *command, "--journal", url(path))
+        assert (done.returncode, done.stdout) == (1, ""), command
+        assert done.stderr == f"exeunt: {said.replace('PATH', str(path))}\n"
+    done = await run("sessions", "verify", "--journal", url(path))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Traceback" not in done.stderr
+    assert entries(tmp_path) == [path]
+    assert content is None or path.read_bytes() == content
+
+
+async def test_a_journal_that_may_not_be_read_is_named(
+    journal: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: Path, mode: int) -> bool:
+        return False
+
+    monkeypatch.setattr(os, "access", refuse)  # whoever runs tests as root may read everything
+    for look in (list_sessions(url(journal), None, 10, False), verify_journal(url(journal), False)):
+        with pytest.raises(
+            StoreUnavailable, match=rf"the journal {journal} cannot be read: you may not read it"
+        ):
+            await look
+
+
+async def test_a_host_writes_over_no_file_that_is_too_short_to_be_a_journal(tmp_path: Path) -> None:
+    path = tmp_path / "one"
+    path.write_bytes(b"x")
+    with pytest.raises(JournalError, match="a file of 1 bytes is no database; nothing was changed"):
+        async with open_host(journal=url(path)):
+            raise AssertionError
+    assert path.read_bytes() == b"x"

@@ -241,3 +241,22 @@ async def test_who_waits_for_a_reply_that_cannot_become_durable_is_told() -> Non
             store.heal()
             await until(lambda: errors)
             nursery.cancel_scope.cancel()
+
+
+async def test_a_list_has_the_sessions_that_were_made_before_it_was_asked_for() -> None:
+    store = FaultyStore()
+    async with checked(store) as host:
+        store.hang()
+        await create(host, ScriptedModel([]))
+        listed: list[str] = []
+
+        async def look() -> None:
+            listed.extend(each.session_id for each in await host.list_sessions())
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(look)
+            await store.wait_attempts(store.attempts + 1)
+            await trio.testing.wait_all_tasks_blocked()
+            assert listed == []
+            store.heal()
+        assert listed == [SESSION]

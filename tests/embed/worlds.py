@@ -301,8 +301,17 @@ class InThreads(World):
             keywords["session_options"] = self.handler(keywords["session_options"])
         with in_threads.open_host(**keywords) as host:
             self._hosts.append(host)
-            yield _stand_in(host)
-            self._hosts.remove(host)
+            try:
+                yield _stand_in(host)
+            except BaseException:
+                # Time is needed to end what the scenario has left; standing still, it would hide why it failed.
+                host.run_trio(self._let_time_pass)
+                raise
+            finally:
+                self._hosts.remove(host)
+
+    async def _let_time_pass(self) -> None:
+        self._clock.autojump_threshold = 0
 
     async def _check(self, host: Any) -> None:
         await host.run_trio(check_live_state, host.trio_host)

@@ -4,8 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import AsyncGenerator, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -14,15 +13,10 @@ import pytest
 import trio
 
 from exeunt.testing.http_double import HttpReply, HttpRequest, open_http_double
-from tests.interop.node import modules_or_skip
-from tests.interop.python import interpreter
+from tests.interop.running import EXEUNT, LONGEST, Script, node, python, serving
 
-SAMPLES = Path(__file__).parent / "samples"
+SAMPLE = Path(__file__).parent / "samples" / "clear_context"
 RUNTIME = str(Path(sys.executable).with_name("exeunt-runtime"))
-EXEUNT = str(Path(sys.executable).with_name("exeunt"))
-
-LONGEST = 120.0
-"""Seconds that a sample may take on a busy machine."""
 
 
 def model(request: HttpRequest) -> HttpReply:
@@ -42,65 +36,22 @@ def model(request: HttpRequest) -> HttpReply:
     return HttpReply(body=json.dumps(answer).encode())
 
 
-@asynccontextmanager
-async def serving() -> AsyncGenerator[str]:
-    """Run `exeunt serve`; give its address."""
-    async with trio.open_nursery() as nursery:
-        start = partial(
-            trio.run_process,
-            [EXEUNT, "serve", "--port", "0"],
-            stdout=subprocess.PIPE,
-            stdin=None,
-            check=False,
-        )
-        process = await nursery.start(start)
-        line = b""
-        with trio.fail_after(LONGEST):
-            while not line.endswith(b"\n"):
-                line += await process.stdout.receive_some()
-        yield f"127.0.0.1:{line.split()[-1].decode()}"
-        process.terminate()
-        with trio.fail_after(LONGEST):
-            assert await process.wait() == 0
-
-
-async def play(command: Sequence[str], **variables: str) -> dict[str, Any]:
-    """Run a sample to its end; return what it printed."""
-    environment = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
-    with trio.fail_after(LONGEST):
-        done = await trio.run_process(
-            command, capture_stdout=True, capture_stderr=True, check=False, env={**environment, **variables}
-        )
-    assert done.returncode == 0, done.stderr.decode()
-    saw: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return saw
-
-
-def node(arguments: Sequence[str]) -> Callable[[], Any]:
-    modules = modules_or_skip()
-    command = ["node", str(SAMPLES / "clear_context.mjs"), *arguments]
-    return partial(play, command, NODE_MODULES=str(modules))
-
-
-def python(arguments: Sequence[str]) -> Callable[[], Any]:
-    return partial(play, [str(interpreter()), str(SAMPLES / "clear_context.py"), *arguments])
-
-
 @pytest.mark.timeout(600)  # the clients are installed by the first test that needs them
 @pytest.mark.parametrize("client", [node, python], ids=["node", "python"])
 @pytest.mark.parametrize("way", ["uri", "stdio", "tcp"])
 async def test_the_sample_of_the_documentation_runs_unchanged(
-    way: str, client: Callable[[Sequence[str]], Callable[[], Any]]
+    way: str, client: Callable[..., Script]
 ) -> None:
     async with open_http_double() as double:
         double.otherwise = model
         base_url = f"http://127.0.0.1:{double.port}/v1"
         if way == "uri":
             async with serving() as address:
-                saw = await client([way, address, base_url])()
+                printed = await client(SAMPLE, way, address, base_url).play()
         else:
-            saw = await client([way, RUNTIME, base_url])()
+            printed = await client(SAMPLE, way, RUNTIME, base_url).play()
         requests = [request.json["messages"] for request in double.requests]
+    saw = json.loads(printed.splitlines()[-1])
     assert saw["replies"] == ["re: hello", "re: Continue with step 2"]
     assert saw["kinds"].count("session.context_cleared") == 1
     assert saw["kinds"].count("session.idle") == 2
@@ -168,6 +119,6 @@ async def test_a_server_that_needs_a_token_ends_with_an_error_without_one() -> N
         check=False,
         env={name: value for name, value in os.environ.items() if "CONNECTION_TOKEN" not in name},
     )
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert b"give the server a token" in done.stderr
     assert b"Traceback" not in done.stderr

@@ -20,6 +20,7 @@ from exeunt.actors.events import (
     SessionFailed,
     SessionHandoff,
     SessionLimitsExhaustedCompleted,
+    SessionLost,
     SessionRestarted,
     ToolExecutionComplete,
     ToolResultStale,
@@ -117,6 +118,10 @@ def restarted() -> SessionRestarted:
 
 def failed() -> SessionFailed:
     return SessionFailed(ORIGIN, 1, TIME, "ValueError: no")
+
+
+def lost(cause: str = "taken_over") -> SessionLost:
+    return SessionLost(ORIGIN, 1, TIME, 1, cause, "gone")
 
 
 def stale() -> ToolResultStale:

@@ -123,12 +123,13 @@ def test_a_request_for_another_model_counts_by_its_answer_or_by_why_there_was_no
 
 
 def test_restarts_failures_and_dead_letters_count_by_reason(metrics: Metrics) -> None:
-    metrics.observe("s1", [make.restarted(), make.restarted(), make.failed()])
+    metrics.observe("s1", [make.restarted(), make.restarted(), make.failed(), make.lost()])
     metrics.observe(
         "s1", [make.dead_letter(cause) for cause in ("crash", "session_failed", "closed", "closed")]
     )
     assert metrics.value("exeunt_actor_restarts_total", reason="crash") == 2
     assert metrics.value("exeunt_actor_failures_total", reason="crash") == 1
+    assert metrics.value("exeunt_actor_failures_total", reason="taken_over") == 1
     assert metrics.value("exeunt_dead_letters_total", reason="crash") == 1
     assert metrics.value("exeunt_dead_letters_total", reason="session_failed") == 1
     assert metrics.value("exeunt_dead_letters_total", reason="closed") == 2
@@ -208,5 +209,5 @@ def test_the_value_of_a_metric_that_does_not_exist_is_an_error_not_zero(metrics:
 
 
 def test_each_counted_class_is_an_event(metrics: Metrics) -> None:
-    assert len(metrics.counted_events) == 19
+    assert len(metrics.counted_events) == 20
     assert all(issubclass(kind, Event) for kind in metrics.counted_events)

@@ -20,6 +20,7 @@ from exeunt.actors.events import (
     SessionFailed,
     SessionHandoff,
     SessionLimitsExhaustedCompleted,
+    SessionLost,
     SessionRestarted,
     ToolExecutionComplete,
     ToolResultStale,
@@ -66,6 +67,7 @@ events: st.SearchStrategy[Event] = st.one_of(
     st.builds(make.dropped, st.sampled_from(labels.DROP_CAUSES)),
     st.builds(make.restarted),
     st.builds(make.failed),
+    st.builds(make.lost, st.sampled_from(["taken_over", "journal"])),
     st.builds(make.stale),
     st.just(AssistantMessage(make.ORIGIN, 1, make.TIME, "hi", "t1", "a1")),
 )
@@ -132,6 +134,8 @@ def expected(happened: list[Event]) -> dict[tuple[str, frozenset[tuple[str, str]
                 count("exeunt_actor_restarts_total", reason="crash")
             case SessionFailed():
                 count("exeunt_actor_failures_total", reason="crash")
+            case SessionLost():
+                count("exeunt_actor_failures_total", reason=event.cause)
             case ToolResultStale():
                 count("exeunt_stale_results_total")
             case _:

@@ -22,6 +22,8 @@ import trio
 
 import exeunt.metrics
 from exeunt.metrics import Metrics, open_exposition
+from exeunt.wire.collector import WireCollector
+from exeunt.wire.statistics import WireStatistics
 from tests.metrics import event_makers as make
 from tests.metrics.event_makers import Statistics
 
@@ -99,6 +101,10 @@ def metrics() -> Metrics:
     metrics.observe("session-a", [make.turn_end("terminal_tool"), make.turn_end(), make.tool_complete()])
     metrics.observe("session-b", [make.turn_end(), make.cleared(), make.usage(), make.model_failure()])
     metrics.observe_commit(0.002, 9)
+    clients = WireStatistics(
+        connections=3, requests={("session.send", "answered"): 2, ("other", "refused"): 1}
+    )
+    metrics.registry.register(WireCollector(lambda: clients))
     return metrics
 
 

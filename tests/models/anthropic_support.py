@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from exeunt.actors.models import Message, ModelRequest, ReasoningBlocks, ToolDefinition
+from exeunt.actors.models import Message, ModelRequest, ReasoningBlocks, ToolCall, ToolDefinition
 from exeunt.models.anthropic import AnthropicModel
 from exeunt.models.anthropic.requests import RequestEncoder
 from exeunt.models.door.jsontext import is_dict, is_list
@@ -20,6 +20,14 @@ _ID = re.compile(r"[a-zA-Z0-9_-]+", re.ASCII)
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}", re.ASCII)
 
 USAGE = {"input_tokens": 3, "output_tokens": 1}
+
+EPHEMERAL = {"type": "ephemeral"}
+"""How a request marks where the cache is to reach."""
+
+
+def called(*ids: str) -> Said:
+    """An answer in a conversation that calls a tool once for each id."""
+    return Said("assistant", "", tuple(ToolCall(each, "look", '{"at": 1}') for each in ids))
 
 
 def text(words: str, **more: Any) -> dict[str, Any]:

@@ -1,37 +1,21 @@
 """What is sent to the Messages API: legal for a strict server, whatever the conversation holds."""
 
-import json
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from exeunt.actors.citations import CitableSource
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.limit_status import with_status
-from exeunt.actors.media import Media
 from exeunt.actors.models import (
-    MediaSupport,
-    Message,
-    ReasoningBlocks,
     Role,
     ToolCall,
 )
 from exeunt.actors.state.account import Account
 from exeunt.models.anthropic import AnthropicModel
-from tests.models.anthropic_support import TAG, Answered, Result, sent
+from tests.models.anthropic_support import EPHEMERAL, Result, called, sent
 from tests.models.openai_support import Said, tool
-
-EPHEMERAL = {"type": "ephemeral"}
-PDF = Media("application/pdf", b"%PDF-1.4 some pages", "report.pdf")
-PNG = Media("image/png", b"\x89PNG\r\n\x1a\n" + bytes(40), "dot.png")
-CSV = Media("text/csv", b"a,b\n1,2\n", "table.csv")
-
-
-def called(*ids: str) -> Said:
-    """An answer that calls a tool once for each id."""
-    return Said("assistant", "", tuple(ToolCall(each, "look", '{"at": 1}') for each in ids))
 
 
 def test_a_conversation_has_the_shape_of_the_api() -> None:
@@ -189,86 +173,6 @@ def test_the_cache_is_marked_behind_the_preamble_and_this_and_the_last_request()
     assert marks(sent(*conversation, tools=tools, prompt_cache=False)) == []
 
 
-# --- Thoughts ---
-
-THOUGHT = {"type": "thinking", "thinking": "Hm.", "signature": "s1"}
-SECRET = {"type": "redacted_thinking", "data": "xyz"}
-
-
-def thoughtful(blocks: list[dict[str, Any]], *, tag: str = TAG, text: str = "") -> Answered:
-    kept = ReasoningBlocks(tag, json.dumps(blocks))
-    return Answered("assistant", text, called("c").tool_calls, reasoning_blocks=kept)
-
-
-def answer_of(message: Message, **settings: Any) -> list[dict[str, Any]]:
-    body = sent(Said("user", "x"), message, Said("tool", "r", tool_call_id="c"), **settings)
-    content: list[dict[str, Any]] = body["messages"][1]["content"]
-    return content
-
-
-def test_thoughts_are_given_back_where_they_stood() -> None:
-    layout: list[dict[str, Any]] = [
-        THOUGHT,
-        {"type": "text", "length": 2},
-        SECRET,
-        {"type": "text", "length": 2},
-        THOUGHT,
-    ]
-    content = answer_of(thoughtful(layout, text="onTwo"))
-    call = {"type": "tool_use", "id": "c", "name": "look", "input": {"at": 1}}
-    assert content == [
-        THOUGHT,
-        {"type": "text", "text": "on"},
-        SECRET,
-        {"type": "text", "text": "Tw"},
-        THOUGHT,
-        {"type": "text", "text": "o"},
-        call,
-    ]
-
-
-def test_thoughts_behind_a_call_stay_there() -> None:
-    content = answer_of(thoughtful([{"type": "tool_use"}, THOUGHT], text="t"))
-    assert [each["type"] for each in content] == ["text", "tool_use", "thinking"]
-
-
-@pytest.mark.parametrize(
-    "tag",
-    [
-        "anthropic api.anthropic.com claude-opus-4-1",
-        "anthropic example.com claude-sonnet-4-5",
-        "responses api.anthropic.com claude-sonnet-4-5",
-    ],
-)
-def test_thoughts_of_another_model_or_server_are_not_given_back(tag: str) -> None:
-    content = answer_of(thoughtful([THOUGHT], tag=tag, text="t"))
-    assert [each["type"] for each in content] == ["text", "tool_use"]
-
-
-@pytest.mark.parametrize("blocks", ["", "{}", "[1]", "[{}]", "nonsense"])
-def test_kept_thoughts_that_cannot_be_read_are_none(blocks: str) -> None:
-    kept = ReasoningBlocks(TAG, blocks)
-    content = answer_of(Answered("assistant", "t", called("c").tool_calls, reasoning_blocks=kept))
-    assert sorted(each["type"] for each in content) == ["text", "tool_use"]
-
-
-def test_a_run_of_calls_that_began_without_thoughts_goes_on_without() -> None:
-    run = (called("c"), Said("tool", "r", tool_call_id="c"))
-    body = sent(Said("user", "x"), *run, effort="high")
-    assert "thinking" not in body
-    begun = (
-        thoughtful([THOUGHT]),
-        Said("tool", "r", tool_call_id="c"),
-        called("d"),
-        Said("tool", "r", tool_call_id="d"),
-    )
-    assert sent(Said("user", "x"), *begun, effort="high")["thinking"]["type"] == "enabled"
-    # The next prompt begins anew.
-    assert "thinking" in sent(
-        Said("user", "x"), *run, Said("assistant", "t"), Said("user", "y"), effort="high"
-    )
-
-
 # --- How much ---
 
 
@@ -362,92 +266,6 @@ def test_what_cannot_be_sent_is_refused_at_once(settings: dict[str, Any]) -> Non
     chosen: dict[str, Any] = {"model": "m", **settings}
     with pytest.raises(InvalidConfiguration):
         AnthropicModel(**chosen)
-
-
-# --- Media ---
-
-
-def test_pictures_and_documents_are_blocks_behind_the_text() -> None:
-    body = sent(Said("user", "Look.", media=(PNG, PDF, CSV)))
-    blocks = body["messages"][0]["content"]
-    assert [each["type"] for each in blocks] == ["text", "text", "image", "document"]
-    assert "a,b" in blocks[0]["text"]
-    assert blocks[1]["text"] == "dot.png"
-    assert blocks[2]["source"] == {"type": "base64", "media_type": "image/png", "data": PNG.base64}
-    assert blocks[3] == {
-        "type": "document",
-        "title": "report.pdf",
-        "source": {"type": "base64", "media_type": "application/pdf", "data": PDF.base64},
-    }
-
-
-def test_documents_that_may_be_cited_say_so_and_texts_are_among_them() -> None:
-    body = sent(Said("user", "Look.", media=(PDF, CSV)), citations=True)
-    _, pdf, table = body["messages"][0]["content"]
-    assert pdf["citations"] == table["citations"] == {"enabled": True}
-    assert table["source"] == {"type": "text", "media_type": "text/plain", "data": "a,b\n1,2\n"}
-
-
-def test_the_media_of_a_result_are_inside_of_it() -> None:
-    body = sent(
-        Said("user", "x"),
-        called("c"),
-        Said("tool", "here", tool_call_id="c", media=(PNG,)),
-        prompt_cache=True,
-    )
-    (result,) = body["messages"][2]["content"]
-    assert [each["type"] for each in result["content"]] == ["text", "text", "image"]
-    assert result["cache_control"] == EPHEMERAL
-
-
-def test_a_failed_call_with_media_is_told_by_its_text_alone() -> None:
-    failed = Result("tool", "no", tool_call_id="c", media=(PNG,), success=False)
-    (result,) = sent(Said("user", "x"), called("c"), failed)["messages"][2]["content"]
-    assert "is_error" not in result
-
-
-def test_a_blank_text_to_be_cited_is_replaced() -> None:
-    body = sent(Said("user", "x", media=(Media("text/plain", b" \n"),)), citations=True)
-    assert body["messages"][0]["content"][1]["source"]["data"] == "(empty)"
-
-
-def test_what_a_model_does_not_take_is_told_as_text() -> None:
-    body = sent(Said("user", "Look.", media=(PNG,)), media=MediaSupport(images=False))
-    (block,) = body["messages"][0]["content"]
-    assert "dot.png" in block["text"]
-
-
-class Found(Said, frozen=True):
-    """A result with what may be cited of it."""
-
-    sources: tuple[CitableSource, ...] = ()
-
-
-PAGE = CitableSource("p1", "Grass is green.", "Colours", "https://x/colours")
-FILE = CitableSource("f1", "Sky is \ud83d blue.", path="notes/sky.md")
-
-
-def test_what_a_tool_found_can_be_cited_where_citations_are_wanted() -> None:
-    result = Found("tool", "two pages", tool_call_id="c", sources=(PAGE, FILE), media=(PDF,))
-    (block,) = sent(Said("user", "x"), called("c"), result, citations=True)["messages"][2]["content"]
-    words, pdf, page, file = block["content"]
-    assert words == {"type": "text", "text": "two pages"}
-    assert pdf["citations"] == {"enabled": True}
-    assert page == {
-        "type": "search_result",
-        "source": "https://x/colours",
-        "title": "Colours",
-        "content": [{"type": "text", "text": "Grass is green."}],
-        "citations": {"enabled": True},
-    }
-    assert (file["source"], file["title"]) == ("notes/sky.md", "notes/sky.md")
-    assert file["content"][0]["text"] == "Sky is \ufffd blue."
-
-
-def test_what_a_tool_found_is_left_out_where_nobody_wants_citations() -> None:
-    result = Found("tool", "two pages", tool_call_id="c", sources=(PAGE,))
-    (block,) = sent(Said("user", "x"), called("c"), result)["messages"][2]["content"]
-    assert block["content"] == "two pages"
 
 
 WORDS = st.text(alphabet=st.sampled_from("ab \n\ud83d\ude00é"), max_size=6)

@@ -8,6 +8,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from exeunt import HostOptions
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.models import ModelDelta, ModelError, ModelErrorKind, ModelRequest
 from exeunt.models.http import PoolLimits, Timeouts
@@ -264,6 +265,10 @@ async def test_idle_connections_are_few_and_not_old(autojump_clock: MockClock) -
         pool = model.statistics().pool
         assert (pool.opened, pool.idle, pool.expired) == (6, 1, 2)
         await model.aclose()
+
+
+def test_every_turn_that_a_host_runs_finds_a_connection() -> None:
+    assert PoolLimits().max_connections >= HostOptions().running_turns
 
 
 async def test_what_a_burst_of_calls_has_opened_serves_the_next_burst(autojump_clock: MockClock) -> None:

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 import trio
 
-from exeunt import approve_all, tool
+from exeunt import TurnFailed, approve_all, tool
 from exeunt.actors.errors import InvalidConfiguration
-from exeunt.actors.events import AssistantMessage, AssistantUsage
+from exeunt.actors.events import AssistantMessage, AssistantUsage, Origin
 from exeunt.actors.models import (
     ModelClient,
     ModelDelta,
@@ -17,10 +17,12 @@ from exeunt.actors.models import (
     ModelErrorKind,
     ModelRequest,
     ModelResponse,
+    ReasoningBlocks,
     ToolCall,
     Usage,
 )
 from exeunt.models import model_from_provider, model_names
+from exeunt.models.door import reasoning
 from exeunt.models.openai import OpenAIModel
 from exeunt.models.responses import ResponsesModel
 from exeunt.testing import checked_host
@@ -106,6 +108,69 @@ async def test_what_a_server_does_not_take_back_is_left_out_and_the_request_sent
         ["message", "reasoning", "message", "message"],
         ["message", "message", "message"],
     ]
+
+
+async def test_what_a_server_has_not_taken_back_is_not_sent_to_it_once_more() -> None:
+    refused = {"error": {"code": "invalid_encrypted_content", "message": "encrypted content"}}
+    old, new = thinking("hm", "gOld"), thinking("aha", "gNew")
+    async with (
+        open_http_double(
+            whole_reply(old, message("One.")),
+            HttpReply(status=400, body=json.dumps(refused).encode()),
+            whole_reply(new, message("Two.")),
+            whole_reply(message("Three.")),
+            whole_reply(message("Four.")),
+        ) as double,
+        checked_host() as host,
+    ):
+        model = responses_at(double)
+        session = await host.create_session(model=model)
+        for text in ("One.", "Two.", "Three."):
+            assert (await session.send_and_wait("go on")).content == text
+        # Another session of the same model has been refused nothing.
+        other = await host.create_session(model=model)
+        assert (await other.send_and_wait("hello")).content == "Four."
+    sent = [
+        [item["encrypted_content"] for item in request.json["input"] if item["type"] == "reasoning"]
+        for request in double.requests
+    ]
+    assert sent == [[], ["gOld"], [], ["gNew"], []]
+
+
+async def test_reasoning_is_given_back_where_leaving_it_out_was_no_help() -> None:
+    refused = {"error": {"code": "invalid_encrypted_content", "message": "encrypted content"}}
+    no = HttpReply(status=400, body=json.dumps(refused).encode())
+    async with (
+        open_http_double(
+            whole_reply(thinking("hm"), message("One.")), no, no, whole_reply(message("Two."))
+        ) as double,
+        checked_host() as host,
+    ):
+        session = await host.create_session(model=responses_at(double))
+        await session.send_and_wait("hello")
+        with pytest.raises(TurnFailed):
+            await session.send_and_wait("again")
+        assert (await session.send_and_wait("once more")).content == "Two."
+    reasoned = [any(item["type"] == "reasoning" for item in one.json["input"]) for one in double.requests]
+    assert reasoned == [False, True, False, True]
+
+
+def test_no_more_sessions_are_remembered_than_are_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reasoning, "MOST_REMEMBERED", 2)
+    blocks = ReasoningBlocks("p", "[1]")
+    said: Any = AssistantMessage(Origin.fresh(), 3, 0.0, "One.", "t1", "a1", reasoning_blocks=blocks)
+
+    def request(session_id: str) -> ModelRequest:
+        return ModelRequest([Said("user", "a"), said, Said("user", "b")], session_id=session_id)
+
+    known = reasoning.RefusedReasoning()
+    for name in ("a", "b", ""):
+        known.note(request(name))
+    assert known.left_out(request("a")) != request("a")
+    known.note(request("c"))
+    assert [known.left_out(request(name)) == request(name) for name in ("a", "b", "c", "")] == [
+        False, True, False, True
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("error", [{"code": "bad", "message": "x"}, {"message": "no encrypted content here"}])

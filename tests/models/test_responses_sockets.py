@@ -11,7 +11,7 @@ from exeunt import approve_all, tool
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.models import ModelError, ModelErrorKind, ModelRequest, ModelResponse, Usage
 from exeunt.models import model_from_provider
-from exeunt.models.responses.sockets import ResponsesSocketModel, lines
+from exeunt.models.responses.sockets import ResponsesSocketModel, line, lines
 from exeunt.testing import checked_host
 from tests.models.openai_support import Said, streamed
 from tests.models.responses_support import calling, message, thinking, told
@@ -114,6 +114,79 @@ async def test_reasoning_that_is_not_taken_back_is_left_out() -> None:
     assert kinds == [
         ["message"], ["message"], ["message", "reasoning", "message", "message"], ["message", "message", "message"]
     ]  # fmt: skip
+
+
+async def test_reasoning_that_was_not_taken_back_is_not_sent_again() -> None:
+    error = {"code": "invalid_encrypted_content", "message": "encrypted content"}
+    refused = {"type": "error", "status": 400, "error": error}
+    async with (
+        open_socket_double(
+            told(thinking("hm"), message("One."), id="r1"),
+            [FORGOTTEN],
+            [refused],
+            answer("Two.", "r2"),
+            answer("Three.", "r3"),
+            [FORGOTTEN],
+            answer("Four.", "r4"),
+        ) as double,
+        checked_host() as host,
+    ):
+        session = await host.create_session(model=sockets_at(double))
+        for text in ("One.", "Two.", "Three.", "Four."):
+            assert (await session.send_and_wait("go on")).content == text
+    kinds = [[item["type"] for item in one["input"]] for one in double.messages]
+    # The server goes on from what it was told without the reasoning, and what is sent whole is without it too.
+    assert kinds[4:] == [["message"], ["message"], ["message"] * 7]
+    assert [one.get("previous_response_id") for one in double.messages[4:]] == ["r2", "r3", None]
+
+
+async def test_a_session_with_a_limit_sends_what_is_new_and_what_it_has_left() -> None:
+    @tool(skip_permission=True)
+    async def look() -> str:
+        """Look."""
+        await trio.lowlevel.checkpoint()
+        return "seen"
+
+    calls = [told(calling("look", "{}", f"call_{number}"), id=f"r{number}") for number in range(3)]
+    async with open_socket_double(*calls, answer("Done.")) as double, checked_host() as host:
+        session = await host.create_session(
+            model=sockets_at(double), tools=[look], prices={"*": {"request": 1}}, limits={"credits": 10}
+        )
+        assert (await session.send_and_wait("go")).content == "Done."
+    assert [one.get("previous_response_id") for one in double.messages] == [None, "r0", "r1", "r2"]
+    for number, one in enumerate(double.messages[1:]):
+        result, status = one["input"]
+        assert (result["type"], result["call_id"]) == ("function_call_output", f"call_{number}")
+        assert f"Remaining session limits: {9 - number} AI credits" in status["content"]
+
+
+async def test_a_server_does_not_see_more_outdated_messages_than_are_bearable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(line, "MOST_OUTDATED", 2)
+
+    @tool(skip_permission=True)
+    async def look() -> str:
+        """Look."""
+        await trio.lowlevel.checkpoint()
+        return "seen"
+
+    calls = [told(calling("look", "{}", f"call_{number}"), id=f"r{number}") for number in range(5)]
+    async with open_socket_double(*calls, answer("Done.")) as double, checked_host() as host:
+        session = await host.create_session(
+            model=sockets_at(double), tools=[look], prices={"*": {"request": 1}}, limits={"credits": 10}
+        )
+        assert (await session.send_and_wait("go")).content == "Done."
+    assert [one.get("previous_response_id") for one in double.messages] == [
+        None,
+        "r0",
+        "r1",
+        None,
+        "r3",
+        "r4",
+    ]
+    whole = double.messages[3]["input"]
+    assert sum("session_limits_status" in str(item) for item in whole) == 1
 
 
 async def test_a_turn_with_a_tool_sends_the_result_alone() -> None:

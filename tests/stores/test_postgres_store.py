@@ -12,12 +12,14 @@ import psycopg
 import pytest
 import trio
 
+from exeunt import HostOptions, open_host
 from exeunt.actors.errors import InvalidConfiguration, JournalError
 from exeunt.stores import journal_from_url, postgres_connections
 from exeunt.stores.postgres import PostgresStore
 from exeunt.stores.postgres_schema import SCHEMA
 from exeunt.supervisor.journal import Row, StoreUnavailable
 from exeunt.supervisor.journal.durable import DurableJournal
+from exeunt.testing import ScriptedModel
 from exeunt.testing.faulty_store import FaultyStore
 from exeunt.testing.journal_events import same, some_events
 from exeunt.testing.journals import running_journal
@@ -226,3 +228,14 @@ def test_commits_are_durable_whatever_the_database_prefers(postgres_url: str) ->
     )
     assert setting == ("on",)
     connections.close()
+
+
+async def test_a_host_waits_for_a_server_that_starts_after_it(
+    postgres: PostgresServer, postgres_url: str
+) -> None:
+    await trio.to_thread.run_sync(postgres.stop)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.to_thread.run_sync, postgres.start)
+        async with open_host(journal=postgres_url, options=HostOptions(journal_wait=60)) as host:
+            session = await host.create_session(model=ScriptedModel(["hello"]))
+            assert (await session.send_and_wait("hi")).content == "hello"

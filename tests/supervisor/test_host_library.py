@@ -96,9 +96,9 @@ async def test_a_handle_says_how_its_session_ended_and_what_is_left_to_do(autoju
             await handle.send("A")
         said.append(str(refused.value))
     assert said == [
-        "session a was disconnected; take it up again with host.resume_session()",
-        "session b was deleted; make another with host.create_session()",
-        "session c has ended with its host; a host that has its journal can take it up again with resume_session()",
+        "session a was disconnected; resume it to go on with it",
+        "session b was deleted; create another",
+        "session c has ended with its host; resume it at a host that has its journal",
     ]
 
 

@@ -245,7 +245,7 @@ async def test_the_context_of_a_passive_session_is_not_claimed_to_be_known(autoj
         history = session.history
         await session.send_and_wait("A")
         await idle_away(session)
-        with pytest.raises(SessionPassive, match="resume_session"):
+        with pytest.raises(SessionPassive, match="resuming it"):
             history.messages()
         with pytest.raises(NoToolCallInFlight):
             await history.clear_context("seed")

@@ -18,7 +18,7 @@ async def test_those_that_were_disconnected_first_are_forgotten_and_counted() ->
             await session.disconnect()
         assert host.statistics().options_forgotten == 2
         for name in ("a", "b"):
-            with pytest.raises(SessionNotConfigured, match="pass them to resume_session"):
+            with pytest.raises(SessionNotConfigured, match="pass them when it is resumed"):
                 await host.resume_session(name)
         for name in ("c", "d"):
             assert (await (await host.resume_session(name)).send_and_wait("hello")).content == name

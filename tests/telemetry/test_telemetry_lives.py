@@ -30,12 +30,13 @@ from exeunt.actors.events import (
 )
 from exeunt.actors.outcomes import Outcome, TurnEndReason
 from exeunt.actors.ports import Observer, Tracing
+from exeunt.actors.state.snapshot import dump
 from exeunt.supervisor import RestartIntensity
 from exeunt.testing import ScriptedModel, call, checked_host, crash_session, hang, say
 from tests.actors.session_support import open_session, plain_tool
 from tests.durability.resume_support import until
 from tests.supervisor.restart_support import EXACT
-from tests.telemetry.traced import Traces, about, happened, linked, seconds, span_id
+from tests.telemetry.traced import Traces, about, happened, linked, parent_id, seconds, span_id
 
 
 @pytest.fixture(autouse=True)
@@ -177,6 +178,54 @@ async def test_what_an_earlier_process_has_left_is_told_as_interrupted(tmp_path:
     traces.check()
     (turn,), (tool_call,) = traces.turns, traces.calls
     assert about(turn)["error.type"] == about(tool_call)["error.type"] == "interrupted"
+
+
+@pytest.mark.parametrize("snapshot", [False, True])
+async def test_a_message_that_another_process_runs_has_the_parent_of_its_sender(
+    snapshot: bool, tmp_path: Path
+) -> None:
+    before, after = Traces(), Traces()
+    journal = f"sqlite:///{tmp_path / 'journal.sqlite3'}"
+    parents: list[int] = []
+    async with open_host(telemetry=before.telemetry(), journal=journal) as host:
+        session = await open_session(host, ScriptedModel([hang()]))
+        await session.send("busy")
+        await until(lambda: session.statistics().phase == "model")
+        for prompt in ("one", "two"):
+            with before.tracer.start_as_current_span(prompt) as span:
+                await session.send(prompt)
+            parents.append(span.get_span_context().span_id)
+        await session.send("of nobody")
+        if snapshot:
+            actor = host.find(session.session_id)
+            assert actor is not None
+            actor.log.snapshot(actor.state.seq, dump(actor.state, actor.origin.event_id(actor.state.seq)))
+    async with open_host(telemetry=after.telemetry(), journal=journal) as host:
+        model = ScriptedModel(["first", "second", "third"])
+        await host.resume_session(session.session_id, continue_pending_work=True, model=model)
+        await until(lambda: len(after.turns) == 3)
+    after.check()
+    assert [parent_id(turn) for turn in after.turns] == [*parents, None]
+
+
+async def test_a_message_that_waits_through_a_resume_in_the_same_process_keeps_its_parent(
+    autojump_clock: MockClock,
+) -> None:
+    traces = Traces()
+    async with checked_host(telemetry=traces.telemetry(), options=EXACT) as host:
+        session = await open_session(host, ScriptedModel([hang()]))
+        await session.send("busy")
+        await wait_all_tasks_blocked()
+        with traces.tracer.start_as_current_span("request") as span:
+            await session.send("next")
+        await session.disconnect()
+        await trio.sleep(3)
+        session = await host.resume_session(
+            session.session_id, continue_pending_work=True, model=ScriptedModel(["done"])
+        )
+        await trio.sleep(1)
+    traces.check()
+    assert parent_id(traces.turns[-1]) == span.get_span_context().span_id
 
 
 class HostWithoutSessions:

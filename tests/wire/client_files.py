@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-from tests.wire.wire_client import WireClient
+from tests.wire.wire_client import Wire, WireClient
 
 ROOT = "/state"
 
@@ -44,6 +44,13 @@ class ClientFiles:
             "sessionFs.setProvider", initialCwd="/work", sessionStatePath=root, conventions=conventions
         )
         assert done == {"success": True}
+
+    async def keeper(self, wire: Wire, **config: Any) -> WireClient:
+        """Connect a client that keeps its files here, and has made a session."""
+        client = await wire.connect()
+        await self.register(client)
+        await client.create(**config)
+        return client
 
     def text(self, path: str, session: str = "s", root: str = ROOT) -> str:
         """What a file holds."""

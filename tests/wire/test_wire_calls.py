@@ -6,10 +6,8 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from exeunt.actors.errors import JournalUnavailable
 from exeunt.testing import ScriptedModel, call, raw_call
 from exeunt.wire.options import WireOptions
-from exeunt.wire.serving import changing
 from tests.wire.wire_client import WireFailure, open_wire, tool
 
 NUMBER = tool(
@@ -219,6 +217,48 @@ async def test_only_the_client_that_serves_a_tool_may_answer(autojump_clock: Moc
     assert model.requests[-1].results == {"call_1": "true"}
 
 
+async def test_of_two_clients_with_one_tool_the_last_alone_is_told_of_the_call(
+    autojump_clock: MockClock,
+) -> None:
+    model = ScriptedModel([call("t"), "well", call("t"), "done"])
+    async with open_wire(model) as wire:
+        first, watcher, last = [await wire.connect() for _ in range(3)]
+        await first.create(tools=[tool("t")])
+        await watcher.call("session.resume", sessionId="s", tools=[tool("other")])
+        await last.call("session.resume", sessionId="s", tools=[tool("t")])
+        await first.say()
+        request = await last.requested()
+        assert await watcher.requested() == request
+        await wait_all_tasks_blocked()
+        # Its SDK would run the tool, too, and what it did then would be done twice.
+        assert first.events("external_tool.requested") == []
+        assert [event["data"]["toolName"] for event in first.events("tool.execution_start")] == ["t"]
+        assert await last.give(request, result="once")
+        await first.event("session.idle")
+        # Without the other it is asked again.
+        await last.call("session.detach", sessionId="s")
+        await first.say()
+        assert await first.give(await first.requested(), result="twice")
+        await first.event("session.idle", 2)
+        log = (await first.call("session.getMessages", sessionId="s"))["events"]
+    assert list(model.requests[-1].results.values()) == ["once", "twice"]
+    assert [event["type"] for event in log].count("external_tool.requested") == 2
+    assert len(first.events("external_tool.completed")) == 2
+
+
+async def test_a_tool_that_its_client_filters_out_is_that_of_another(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([call("t"), "done"])
+    async with open_wire(model) as wire:
+        serves, filters = await wire.connect(), await wire.connect()
+        await serves.create(tools=[tool("t")])
+        await filters.call("session.resume", sessionId="s", tools=[tool("t")], excludedTools=["t"])
+        await serves.say()
+        assert await serves.give(await serves.requested(), result="served")
+        await serves.event("session.idle")
+        assert filters.events("external_tool.requested") == []
+    assert model.requests[-1].results == {"call_1": "served"}
+
+
 async def test_who_takes_the_session_up_may_answer_for_the_client_that_was_asked(
     autojump_clock: MockClock,
 ) -> None:
@@ -298,181 +338,3 @@ async def test_an_unknown_tool_is_told_in_the_words_that_clients_know(autojump_c
         await client.event("session.idle")
     (text,) = model.requests[-1].results.values()
     assert text == "Tool 'report_intent' does not exist. Available tools that can be called are t."
-
-
-# --- Approvals ---------------------------------------------------------------------------------------------
-
-ASKS = tool("t", skipPermission=False, description="Touches things.")
-
-
-@pytest.mark.parametrize(
-    ("decision", "kind", "text"),
-    [
-        ({"kind": "approve-once"}, "approved", "done"),
-        ({"kind": "approved"}, "approved", "done"),
-        ({"kind": "approve-for-session"}, "approved", "done"),
-        (
-            {"kind": "approve-for-session", "approval": {"kind": "custom-tool", "toolName": "t"}},
-            "approved-for-session",
-            "done",
-        ),
-        ({"kind": "reject"}, "denied-interactively-by-user", "The user rejected this tool call."),
-        (
-            {"kind": "reject", "feedback": "not now"},
-            "denied-interactively-by-user",
-            "The user rejected this tool call. User feedback: not now",
-        ),
-        (
-            {"kind": "user-not-available"},
-            "denied-no-approval-rule-and-could-not-request-from-user",
-            "Permission denied and could not request permission from user",
-        ),
-        (
-            {"kind": "denied-by-rules", "rules": []},
-            "denied-no-approval-rule-and-could-not-request-from-user",
-            "Permission denied and could not request permission from user",
-        ),
-        (
-            {"kind": "junk"},
-            "denied-no-approval-rule-and-could-not-request-from-user",
-            "Permission denied and could not request permission from user",
-        ),
-        (
-            "junk",
-            "denied-no-approval-rule-and-could-not-request-from-user",
-            "Permission denied and could not request permission from user",
-        ),
-    ],
-)
-async def test_each_decision_about_a_call_is_taken(
-    decision: Any, kind: str, text: str, autojump_clock: MockClock
-) -> None:
-    model = ScriptedModel([call("t", n=1), "after"])
-    async with open_wire(model) as wire:
-        client = await wire.connect()
-        await client.create(tools=[ASKS])
-        await client.say()
-        asked = (await client.event("permission.requested"))["data"]
-        about = {
-            "kind": "custom-tool",
-            "toolCallId": "call_1",
-            "toolName": "t",
-            "toolDescription": "Touches things.",
-            "args": {"n": 1},
-        }
-        assert asked["permissionRequest"] == about
-        assert asked["promptRequest"] == about
-        pending = await client.call("session.permissions.pendingRequests", sessionId="s")
-        assert pending == {"items": [{"requestId": asked["requestId"], "request": about}]}
-        done = await client.call(
-            "session.permissions.handlePendingPermissionRequest",
-            sessionId="s",
-            requestId=asked["requestId"],
-            result=decision,
-        )
-        assert done == {"success": True}
-        if text == "done":
-            await client.give(await client.requested(), result="done")
-        await client.event("session.idle")
-    assert client.events("permission.completed")[0]["data"]["result"]["kind"] == kind
-    # The model sees a refusal, and goes on.
-    assert model.requests[-1].results == {"call_1": text}
-
-
-async def test_without_a_client_that_is_asked_the_call_is_denied_without_a_question(
-    autojump_clock: MockClock,
-) -> None:
-    model = ScriptedModel([call("t"), "after"])
-    async with open_wire(model) as wire:
-        client = await wire.connect()
-        await client.create(tools=[ASKS], requestPermission=False)
-        await client.say()
-        await client.event("session.idle")
-    assert client.events("permission.requested", "external_tool.requested") == []
-    assert model.requests[-1].results == {
-        "call_1": "Permission denied and could not request permission from user"
-    }
-
-
-async def test_an_approval_for_the_session_is_asked_for_once(autojump_clock: MockClock) -> None:
-    model = ScriptedModel([call("t"), call("t"), "after"])
-    async with open_wire(model) as wire:
-        client = await wire.connect()
-        await client.create(tools=[ASKS])
-        await client.say()
-        asked = await client.event("permission.requested")
-        await client.call(
-            "session.permissions.handlePendingPermissionRequest",
-            sessionId="s",
-            requestId=asked["data"]["requestId"],
-            result={"kind": "approve-for-session", "approval": {"kind": "custom-tool", "toolName": "t"}},
-        )
-        for number in (1, 2):
-            await client.give(await client.requested(number), result="ok")
-        await client.event("session.idle")
-    assert len(client.events("permission.requested")) == 1
-
-
-async def test_the_first_of_two_clients_decides_and_both_see_it(autojump_clock: MockClock) -> None:
-    model = ScriptedModel([call("t"), "after"])
-    async with open_wire(model) as wire:
-        one, two = await wire.connect(), await wire.connect()
-        await one.create(tools=[ASKS])
-        await two.call("session.resume", sessionId="s", requestPermission=True)
-        await one.say()
-        await two.event("permission.requested")
-        await two.approve()
-        request = (await one.event("permission.requested"))["data"]["requestId"]
-        late = await one.call(
-            "session.permissions.handlePendingPermissionRequest",
-            sessionId="s",
-            requestId=request,
-            result={"kind": "reject"},
-        )
-        assert late == {"success": False}
-        await one.give(await one.requested(), result="ok")
-        await one.event("session.idle")
-    for client in (one, two):
-        assert client.events("permission.completed")[0]["data"]["result"] == {"kind": "approved"}
-
-
-async def test_approve_all_spares_the_questions_until_it_is_taken_back(autojump_clock: MockClock) -> None:
-    model = ScriptedModel([call("t"), "one", call("t"), "two"])
-    async with open_wire(model) as wire:
-        client = await wire.connect()
-        await client.create(tools=[ASKS])
-        await client.call("session.permissions.setApproveAll", sessionId="s", enabled=True)
-        assert await client.call("session.permissions.getMode", sessionId="s") == {"mode": "allow-all"}
-        await client.say()
-        await client.give(await client.requested(), result="ok")
-        await client.event("session.idle")
-        await client.call("session.permissions.setMode", sessionId="s", mode="manual")
-        await client.say()
-        await client.approve()
-        await client.give(await client.requested(2), result="ok")
-        await client.event("session.idle", 2)
-    assert len(client.events("permission.requested")) == 1
-
-
-@pytest.mark.parametrize(
-    ("method", "params"),
-    [
-        ("session.permissions.setApproveAll", {"enabled": True}),
-        ("session.permissions.setMode", {"mode": "allow-all"}),
-    ],
-)
-async def test_where_the_questions_cannot_be_spared_they_go_on(
-    method: str, params: dict[str, Any], monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
-) -> None:
-    async def refuses(*_: Any) -> None:
-        await trio.lowlevel.checkpoint()
-        raise JournalUnavailable("no room")
-
-    async with open_wire(ScriptedModel([])) as wire:
-        client = await wire.connect()
-        await client.create(tools=[ASKS])
-        with monkeypatch.context() as broken:
-            broken.setattr(changing, "reconfigure", refuses)
-            with pytest.raises(WireFailure, match="no room"):
-                await client.call(method, sessionId="s", **params)
-        assert await client.call("session.permissions.getMode", sessionId="s") == {"mode": "manual"}

@@ -1,11 +1,14 @@
 """Clearing the context from a client's tool: the semantics of the host hold on the wire."""
 
+from typing import Any
+
 import pytest
+import trio
 from trio.testing import MockClock
 
 from exeunt.testing import ScriptedModel, call
 from exeunt.testing.scripted import RecordedRequest
-from tests.wire.wire_client import CLEAR, WireClient, WireFailure, open_wire, tool
+from tests.wire.wire_client import CLEAR, Silence, WireClient, WireFailure, open_wire, tool
 
 NO_CALL = "session.history.clearContext must be called from inside a tool handler: no tool call is in flight"
 
@@ -49,9 +52,7 @@ async def test_a_clear_whose_tool_fails_leaves_the_context_as_it_was(autojump_cl
     model = ScriptedModel([call("clear_context", prompt="seed"), "it failed"])
     async with open_wire(model) as wire:
         client = await wire.connect()
-        await client.create(tools=[CLEAR])
-        await client.say("go")
-        request = await client.requested()
+        request = await client.calling(CLEAR)
         await clear(client)
         await client.give(request, error="disk full")
         await client.event("session.idle")
@@ -67,9 +68,7 @@ async def test_a_second_clear_of_a_batch_is_refused(autojump_clock: MockClock) -
     model = ScriptedModel([call("clear_context", prompt="seed"), "done"])
     async with open_wire(model) as wire:
         client = await wire.connect()
-        await client.create(tools=[CLEAR])
-        await client.say("go")
-        request = await client.requested()
+        request = await client.calling(CLEAR)
         await clear(client, "one")
         with pytest.raises(WireFailure, match="staged in this batch already") as refused:
             await clear(client, "two")
@@ -170,3 +169,42 @@ async def test_while_a_call_waits_for_approval_the_client_that_is_asked_may_clea
         await client.give(await client.requested(), result="ok")
         await client.event("session.idle")
     assert len(client.events("session.context_cleared")) == 1
+
+
+async def test_a_hook_clears_for_its_call_while_it_runs_and_not_afterwards(autojump_clock: MockClock) -> None:
+    """The call is another client's by then, which alone still owes an answer."""
+    model = ScriptedModel([call("clear_context", prompt="seed"), "done"])
+    async with open_wire(model) as wire:
+        hooks, owner = await wire.connect(), await wire.connect()
+        hooks.handlers["hooks.invoke"] = lambda params: {}
+        await hooks.create(hooks=True)
+        await owner.call("session.resume", sessionId="s", tools=[CLEAR])
+        await hooks.say("go")
+        request = await owner.requested()
+        with pytest.raises(WireFailure, match=NO_CALL):
+            await clear(hooks)
+        await owner.give(request, result="ok")
+        await hooks.event("session.idle")
+    assert hooks.events("session.context_cleared") == []
+
+
+async def test_while_a_hook_runs_only_the_client_that_runs_it_may_clear(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([call("clear_context", prompt="seed"), "on the seed"])
+    async with open_wire(model) as wire:
+        hooks, other = await wire.connect(), await wire.connect()
+        running = trio.Event()
+
+        def slow(params: dict[str, Any]) -> dict[str, Any]:
+            if params["hookType"] != "preToolUse":
+                return {}
+            running.set()
+            raise Silence
+
+        hooks.handlers["hooks.invoke"] = slow
+        await hooks.create(hooks=True, tools=[CLEAR])
+        await other.call("session.resume", sessionId="s")
+        await hooks.say("go")
+        await running.wait()
+        with pytest.raises(WireFailure, match=NO_CALL):
+            await clear(other)
+        assert await clear(hooks) == 2

@@ -330,3 +330,16 @@ async def test_a_command_that_fails_inside_holds_nobody_up(
         await client.event("session.idle")
         assert client.events("session.warning")[0]["data"]["message"] == "/model: internal error"
     assert "a mistake of ours" in caplog.text
+
+
+async def test_who_has_not_handled_a_command_does_not_stop_the_queue(autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel(["one"])) as wire:
+        client = await wire.connect()
+        await client.create()
+        await watching(client)
+        await enqueue(client, "/one")
+        await client.event("command.queued")
+        await client.say("behind it")
+        assert await handled(client, handled=False, stopProcessingQueue=True)
+        await client.event("session.idle")
+    assert said(client) == ["/one", "behind it", "one"]

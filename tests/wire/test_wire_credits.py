@@ -15,7 +15,7 @@ from exeunt.wire.options import WireOptions
 from exeunt.wire.serving.compacting import summarize
 from exeunt.wire.serving.models import DefaultProvider
 from tests.wire.test_wire_auto_model import Named
-from tests.wire.wire_client import WireClient, WireFailure, open_wire
+from tests.wire.wire_client import WireClient, WireFailure, open_wire, tool
 
 PRICES = {"ScriptedModel": {"request": 10}}
 LIMIT = {"sessionLimits": {"maxAiCredits": 5}}
@@ -92,6 +92,57 @@ async def test_usage_tells_credits_and_tokens_by_model_also_after_a_restart() ->
         # The limit is in the log: nobody has to say it again.
         snapshot = await client.call("session.metadata.snapshot", sessionId="s")
         assert snapshot["sessionLimits"] == {"maxAiCredits": 5}
+
+
+async def test_the_end_of_a_session_tells_what_it_has_taken_also_in_a_log_that_is_read_again() -> None:
+    store = MemoryStore()
+    usage = say("hello", usage=Usage(70, 7, cache_read_tokens=20, reasoning_tokens=3))
+    tokens = {"inputTokens": 70, "outputTokens": 7, "cacheReadTokens": 20, "cacheWriteTokens": 0}
+    cost = {"requests": {"count": 1, "cost": 0}, "totalNanoAiu": 10 * 10**9}
+    async with open_wire(default=priced(usage), journal=DurableJournal(store)) as wire:
+        client, other = await wire.connect(), await wire.connect()
+        await client.create(
+            **LIMIT, tools=[tool("t")], systemMessage={"mode": "replace", "content": "x" * 400}
+        )
+        await other.call("session.resume", sessionId="s", tools=[tool("t")])
+        await client.say("a" * 40)
+        await client.event("session.idle")
+        await client.call("session.shutdown", sessionId="s")
+        ended = (await other.event("session.shutdown"))["data"]
+        assert ended["modelMetrics"] == {"ScriptedModel": {**cost, "usage": {**tokens, "reasoningTokens": 3}}}
+        assert ended["totalNanoAiu"] == 10 * 10**9
+        assert ended["systemTokens"] == 100
+        assert ended["conversationTokens"] == 11
+        assert ended["toolDefinitionsTokens"] > 0
+        parts = ("systemTokens", "conversationTokens", "toolDefinitionsTokens")
+        assert ended["currentTokens"] == sum(ended[part] for part in parts)
+        assert isinstance(ended["totalApiDurationMs"], int)
+    async with open_wire(default=priced(), journal=DurableJournal(store)) as wire:
+        client = await wire.connect()
+        await client.call("session.resume", sessionId="s")
+        events = (await client.call("session.getMessages", sessionId="s"))["events"]
+        (read,) = [event["data"] for event in events if event["type"] == "session.shutdown"]
+        assert read["modelMetrics"] == {"ScriptedModel": {**cost, "usage": tokens}}
+        assert read["totalNanoAiu"] == 10 * 10**9
+
+
+async def test_the_end_of_a_session_tells_calls_of_models_without_a_price() -> None:
+    model = ScriptedModel([say("hello", usage=Usage(70, 7)), say("again", usage=Usage(80, 8))])
+    async with open_wire(model) as wire:
+        client, other = await wire.connect(), await wire.connect()
+        await client.create()
+        await other.call("session.resume", sessionId="s")
+        for number in (1, 2):
+            await client.say()
+            await client.event("session.idle", number)
+        await client.call("session.shutdown", sessionId="s")
+        ended = (await other.event("session.shutdown"))["data"]
+    (sums,) = ended["modelMetrics"].values()
+    assert sums == {
+        "requests": {"count": 2, "cost": 0},
+        "usage": {"inputTokens": 150, "outputTokens": 15, "cacheReadTokens": 0, "cacheWriteTokens": 0},
+    }
+    assert "totalNanoAiu" not in ended
 
 
 async def test_usage_tells_tokens_of_the_cache_and_of_reasoning_by_model_without_prices(

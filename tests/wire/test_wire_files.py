@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
-from exeunt.testing import ScriptedModel, call
+from exeunt.testing import ScriptedModel, after, call
 from tests.wire.client_files import ROOT, ClientFiles
 from tests.wire.wire_client import WireFailure, open_wire, tool
 
@@ -23,7 +23,7 @@ async def test_a_session_has_its_transcript_and_its_workspace_with_its_client(
         await client.say("hello")
         await client.give(await client.requested(), result="ok")
         await client.event("session.idle")
-        logged = (await client.call("session.getMessages", sessionId="s"))["events"]
+        logged = await client.history()
         await trio.sleep(1)
         about = await client.call("session.metadata.snapshot", sessionId="s")
         before = files.lines()
@@ -88,8 +88,7 @@ async def test_paths_are_those_of_the_client_on_windows(autojump_clock: MockCloc
         client = await wire.connect()
         await files.register(client, root="C:\\state", conventions="windows")
         made = await client.create()
-        await client.say()
-        await client.event("session.idle")
+        await client.turn()
         await client.call("session.plan.update", sessionId="s", content="x")
         for path in ("con.txt", "a:b", "dot.", "a/nul", "q?"):
             with pytest.raises(WireFailure, match="on Windows"):
@@ -107,9 +106,7 @@ async def test_a_long_result_is_moved_to_a_file_and_the_model_reads_its_name(
     model = ScriptedModel([call("t", n=1), call("t", n=2), call("t", n=3), "done"])
     long = "ä" * 30_000  # 60,000 bytes
     async with open_wire(model) as wire:
-        client = await wire.connect()
-        await files.register(client)
-        await client.create(tools=[tool("t")])
+        client = await files.keeper(wire, tools=[tool("t")])
         await client.say()
         await client.give(await client.requested(1), result=long)
         await client.give(await client.requested(2), result="y" * 51_200)
@@ -140,9 +137,7 @@ async def test_what_is_long_is_for_the_client_to_say(
     files = ClientFiles()
     model = ScriptedModel([call("t", n=1), "done"])
     async with open_wire(model) as wire:
-        client = await wire.connect()
-        await files.register(client)
-        await client.create(tools=[tool("t")], largeOutput=large)
+        client = await files.keeper(wire, tools=[tool("t")], largeOutput=large)
         await client.say()
         await client.give(await client.requested(1), result="x" * 60_000)
         await client.event("session.idle")
@@ -153,9 +148,7 @@ async def test_a_summary_has_a_checkpoint(autojump_clock: MockClock) -> None:
     files = ClientFiles()
     summary = "S1\n<checkpoint_title>\nA [first] `title`\n</checkpoint_title>"
     async with open_wire(ScriptedModel(["one", summary, "two", "S2"])) as wire:
-        client = await wire.connect()
-        await files.register(client)
-        await client.create()
+        client = await files.keeper(wire)
         for number in (1, 2):
             await client.say()
             await client.event("session.idle", number)
@@ -187,18 +180,13 @@ async def test_a_summary_has_a_checkpoint(autojump_clock: MockClock) -> None:
 async def test_going_back_takes_events_out_of_the_transcript(autojump_clock: MockClock) -> None:
     files = ClientFiles()
     async with open_wire(ScriptedModel(["one", "two", "three"])) as wire:
-        client = await wire.connect()
-        await files.register(client)
-        await client.create()
-        await client.say("first")
-        await client.event("session.idle")
-        await client.say("second")
-        await client.event("session.idle", 2)
+        client = await files.keeper(wire)
+        await client.turn("first")
+        await client.turn("second")
         second = client.events("user.message")[1]["id"]
         await client.call("session.history.truncate", sessionId="s", eventId=second)
-        await client.say("third")
-        await client.event("session.idle", 3)
-        logged = (await client.call("session.getMessages", sessionId="s"))["events"]
+        await client.turn("third")
+        logged = await client.history()
         await client.call("session.destroy", sessionId="s")
     assert files.lines()[:-1] == logged
     assert "second" not in files.text("events.jsonl")
@@ -220,8 +208,7 @@ async def test_the_transcript_is_there_when_the_agent_stop_hook_looks(autojump_c
         client.handlers["hooks.invoke"] = hook
         await files.register(client)
         await client.create(hooks=True)
-        await client.say()
-        await client.event("session.idle")
+        await client.turn()
     assert ("agentStop", f"{ROOT}/events.jsonl") in seen
     assert {path for kind, path in seen if kind != "agentStop"} == {None}
 
@@ -234,8 +221,7 @@ async def test_without_infinite_sessions_there_is_a_transcript_and_no_workspace(
         client = await wire.connect()
         await files.register(client)
         made = await client.create(infiniteSessions={"enabled": False})
-        await client.say()
-        await client.event("session.idle")
+        await client.turn()
         assert await client.call("session.plan.read", sessionId="s") == {
             "exists": False,
             "content": None,
@@ -271,9 +257,7 @@ async def test_a_session_without_files_says_so(autojump_clock: MockClock) -> Non
 async def test_the_plan_is_written_told_of_and_removed(autojump_clock: MockClock) -> None:
     files = ClientFiles()
     async with open_wire(ScriptedModel([])) as wire:
-        client = await wire.connect()
-        await files.register(client)
-        await client.create()
+        client = await files.keeper(wire)
         for text in ("one", "two" * 200_000):
             await client.call("session.plan.update", sessionId="s", content=text)
         read = await client.call("session.plan.read", sessionId="s")
@@ -291,9 +275,7 @@ async def test_the_plan_is_written_told_of_and_removed(autojump_clock: MockClock
 async def test_files_of_clients_are_kept_below_a_folder_of_their_own(autojump_clock: MockClock) -> None:
     files = ClientFiles()
     async with open_wire(ScriptedModel([])) as wire:
-        client = await wire.connect()
-        await files.register(client)
-        await client.create()
+        client = await files.keeper(wire)
 
         async def do(method: str, **params: Any) -> Any:
             return await client.call(f"session.workspaces.{method}", sessionId="s", **params)
@@ -348,11 +330,8 @@ async def test_files_of_clients_are_kept_below_a_folder_of_their_own(autojump_cl
 async def test_the_folder_of_a_session_is_told_and_kept(autojump_clock: MockClock) -> None:
     files = ClientFiles()
     async with open_wire(ScriptedModel(["hi"])) as wire:
-        client = await wire.connect()
-        await files.register(client)
-        await client.create()
-        await client.say()
-        await client.event("session.idle")
+        client = await files.keeper(wire)
+        await client.turn()
         moved = await client.call(
             "session.metadata.setWorkingDirectory", sessionId="s", workingDirectory="/there"
         )
@@ -379,3 +358,22 @@ async def test_the_folder_of_a_session_is_told_and_kept(autojump_clock: MockCloc
     assert told == [{"cwd": "/there"}, {**report, "cwd": "/there"}]
     # What was reported is in the files, where the next activation finds it.
     assert (workspace["cwd"], workspace["branch"], workspace["host_type"]) == ("/there", "main", "github")
+
+
+async def test_a_summary_that_finds_no_place_leaves_no_checkpoint(autojump_clock: MockClock) -> None:
+    files = ClientFiles()
+    model = ScriptedModel(["one", "SUMMARY", after(100, "two")])
+    async with open_wire(model) as wire:
+        client = await files.keeper(wire)
+        await client.turn()
+        compacting = await client.start("session.history.compact", sessionId="s")
+        await client.event("session.compaction_start")
+        await client.say("meanwhile")
+        while not files.files.get(("s", f"{ROOT}/checkpoints/001-summary.md")):
+            await wait_all_tasks_blocked()
+        aborted = await client.call("session.history.abortManualCompaction", sessionId="s")
+        assert aborted == {"aborted": True}
+        assert (await client.answer(compacting))["result"]["success"] is False
+        await client.event("session.idle", 2)
+        listed = (await client.call("session.workspaces.listCheckpoints", sessionId="s"))["checkpoints"]
+    assert listed == []

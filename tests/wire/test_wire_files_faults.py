@@ -42,9 +42,7 @@ async def test_a_turn_ends_as_ever_whatever_becomes_of_the_files(
     files.fault = fault
     model = ScriptedModel([call("t", n=1), call("t", n=2), "done", "SUMMARY", "more"])
     async with open_wire(model) as wire:
-        client = await wire.connect()
-        await files.register(client)
-        await client.create(tools=[tool("t")])
+        client = await files.keeper(wire, tools=[tool("t")])
         await client.say()
         for number in (1, 2):
             await client.give(await client.requested(number), result="x" * 60_000)
@@ -61,13 +59,12 @@ async def test_a_turn_ends_as_ever_whatever_becomes_of_the_files(
             with pytest.raises(WireFailure) as refused:
                 await client.call(method, sessionId="s", **params)
             assert refused.value.data == {"type": "SessionFilesUnavailable"}
-        await client.say()
-        await client.event("session.idle", 2)
+        await client.turn()
         await trio.sleep(1)
         # It is mended, and so is the transcript, with all that it missed.
         files.fault = None
         await trio.sleep(120)
-        assert files.lines() == (await client.call("session.getMessages", sessionId="s"))["events"]
+        assert files.lines() == await client.history()
         counts = wire.server.statistics().files
         await client.call("session.destroy", sessionId="s")
     assert model.requests[2].contents[-1] == "x" * 60_000
@@ -83,11 +80,8 @@ async def test_a_session_leaves_in_order_though_its_client_keeps_silent(autojump
     files = ClientFiles()
     files.fault = is_silent
     async with open_wire(ScriptedModel(["hi"])) as wire:
-        client = await wire.connect()
-        await files.register(client)
-        await client.create()
-        await client.say()
-        await client.event("session.idle")
+        client = await files.keeper(wire)
+        await client.turn()
         before = trio.current_time()
         assert await client.call("session.destroy", sessionId="s") == {"success": True}
         assert trio.current_time() - before <= 5.0
@@ -113,13 +107,10 @@ async def test_an_append_of_unknown_outcome_leaves_nothing_twice(autojump_clock:
 
     files.fault = appends_and_fails
     async with open_wire(ScriptedModel(["hi"])) as wire:
-        client = await wire.connect()
-        await files.register(client)
-        await client.create()
-        await client.say()
-        await client.event("session.idle")
+        client = await files.keeper(wire)
+        await client.turn()
         await trio.sleep(10)
-        assert files.lines() == (await client.call("session.getMessages", sessionId="s"))["events"]
+        assert files.lines() == await client.history()
         assert wire.server.statistics().files.transcripts_rewritten == 1
         await client.call("session.destroy", sessionId="s")
 
@@ -141,7 +132,7 @@ async def test_another_client_keeps_the_files_when_the_first_one_leaves(autojump
         await second.say()
         await second.event("session.idle", 1)
         await trio.sleep(10)
-        logged = (await second.call("session.getMessages", sessionId="s"))["events"]
+        logged = await second.history()
         # What the first one has it has; the second one's is whole.
         assert there.lines() == logged
         await second.leave()
@@ -151,9 +142,7 @@ async def test_another_client_keeps_the_files_when_the_first_one_leaves(autojump
 async def test_a_client_that_comes_back_finds_what_was_done_without_it(autojump_clock: MockClock) -> None:
     files = ClientFiles()
     async with open_wire(ScriptedModel(["one", "two"]), options=WireOptions(wait_for_clients=True)) as wire:
-        client = await wire.connect()
-        await files.register(client)
-        await client.create()
+        client = await files.keeper(wire)
         bare = await wire.connect()
         await bare.call("session.resume", sessionId="s")
         await client.leave()
@@ -166,7 +155,7 @@ async def test_a_client_that_comes_back_finds_what_was_done_without_it(autojump_
         await back.call("session.resume", sessionId="s")
         await trio.sleep(10)
         assert len(files.asked) > asked
-        assert files.lines() == (await back.call("session.getMessages", sessionId="s"))["events"]
+        assert files.lines() == await back.history()
         await back.call("session.destroy", sessionId="s")
 
 
@@ -182,7 +171,7 @@ async def test_a_session_gets_files_from_the_client_that_comes_to_it(autojump_cl
         made = await keeper.call("session.resume", sessionId="s")
         await trio.sleep(10)
         assert made["workspacePath"] == ROOT
-        assert files.lines() == (await keeper.call("session.getMessages", sessionId="s"))["events"]
+        assert files.lines() == await keeper.history()
 
 
 async def test_a_session_with_which_nothing_was_done_leaves_no_files(autojump_clock: MockClock) -> None:
@@ -209,15 +198,13 @@ async def test_more_events_than_the_buffer_takes_are_read_from_the_log(
     files = ClientFiles()
     model = ScriptedModel([call("t", n=n) for n in range(20)] + ["done"])
     async with open_wire(model) as wire:
-        client = await wire.connect()
-        await files.register(client)
-        await client.create(tools=[tool("t")])
+        client = await files.keeper(wire, tools=[tool("t")])
         await client.say()
         for number in range(1, 21):
             await client.give(await client.requested(number), result="x" * 500)
         await client.event("session.idle")
         await trio.sleep(10)
-        assert files.lines() == (await client.call("session.getMessages", sessionId="s"))["events"]
+        assert files.lines() == await client.history()
         counts = wire.server.statistics().files
         await client.call("session.destroy", sessionId="s")
     assert counts.transcripts_behind >= 1
@@ -229,18 +216,15 @@ async def test_a_transcript_that_somebody_has_changed_is_written_anew_and_kept(
 ) -> None:
     files = ClientFiles()
     async with open_wire(ScriptedModel(["one"])) as wire:
-        client = await wire.connect()
-        await files.register(client)
-        await client.create()
-        await client.say()
-        await client.event("session.idle")
+        client = await files.keeper(wire)
+        await client.turn()
         await client.call("session.destroy", sessionId="s")
         more = '{"type":"user.message","id":"../of/another","data":{}}\n'
         changed = files.text("events.jsonl") + more
         files.files["s", f"{ROOT}/events.jsonl"] = changed
         await client.call("session.resume", sessionId="s")
         await trio.sleep(10)
-        assert files.lines() == (await client.call("session.getMessages", sessionId="s"))["events"]
+        assert files.lines() == await client.history()
         assert files.text("events.ofanother.jsonl") == changed
         await client.call("session.destroy", sessionId="s")
 
@@ -249,11 +233,8 @@ async def test_the_end_of_the_server_is_not_held_up(autojump_clock: MockClock) -
     files = ClientFiles()
     files.fault = is_silent
     async with open_wire(ScriptedModel(["one"])) as wire:
-        client = await wire.connect()
-        await files.register(client)
-        await client.create()
-        await client.say()
-        await client.event("session.idle")
+        client = await files.keeper(wire)
+        await client.turn()
         await wait_all_tasks_blocked()
         before = trio.current_time()
     assert trio.current_time() - before < 10
@@ -265,11 +246,8 @@ async def test_a_new_session_keeps_the_transcript_of_an_old_one_with_its_id(
     files = ClientFiles()
     files.files["s", f"{ROOT}/events.jsonl"] = "of old\n"
     async with open_wire(ScriptedModel(["one"])) as wire:
-        client = await wire.connect()
-        await files.register(client)
-        await client.create()
-        await client.say()
-        await client.event("session.idle")
+        client = await files.keeper(wire)
+        await client.turn()
         await client.call("session.destroy", sessionId="s")
     (kept,) = [text for (_, path), text in files.files.items() if "events.before-" in path]
     assert kept == "of old\n"

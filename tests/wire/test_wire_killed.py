@@ -7,14 +7,11 @@ from typing import Any
 import pytest
 import trio
 
-from exeunt.host import open_host
 from exeunt.supervisor.journal.durable import DurableJournal
 from exeunt.testing import ScriptedModel, call, hang
 from exeunt.testing.faulty_store import MemoryStore
 from exeunt.wire.options import WireOptions
-from exeunt.wire.server import WireServer
-from exeunt.wire.serving.models import DefaultProvider
-from tests.wire.wire_client import CLEAR, Wire, WireClient, WireFailure, open_wire, tool
+from tests.wire.wire_client import CLEAR, Wire, WireClient, open_wire, tool
 
 WAITS = WireOptions(wait_for_clients=True)
 T = tool("t")
@@ -55,9 +52,7 @@ async def test_a_call_waits_for_the_answer_to_the_old_request() -> None:
     store, model = MemoryStore(), ScriptedModel([call("t"), "done"])
     async with served(store, model, settled=False) as wire:
         client = await wire.connect()
-        await client.create(tools=[T])
-        await client.say()
-        request = await client.requested()
+        request = await client.calling(T)
         killed = await copy_of(wire, store)
     async with served(killed, model) as wire:
         client = await come_back(wire, T, go_on=True)
@@ -73,9 +68,7 @@ async def test_without_the_pending_work_the_call_is_interrupted_and_nothing_runs
     store, model = MemoryStore(), ScriptedModel([call("t"), "done"])
     async with served(store, model, settled=False) as wire:
         client = await wire.connect()
-        await client.create(tools=[T])
-        await client.say()
-        request = await client.requested()
+        request = await client.calling(T)
         killed = await copy_of(wire, store)
     async with served(killed, model) as wire:
         client = await come_back(wire, T, go_on=False)
@@ -102,8 +95,7 @@ async def test_the_first_idle_that_a_client_sees_ends_its_own_message() -> None:
         # The answer to the request that follows comes behind all that the first has brought about.
         await client.call("session.getMessages", sessionId="s")
         assert client.kinds() == ["session.resume", "assistant.turn_end"]
-        await client.say("next")
-        await client.event("session.idle")
+        await client.turn("next")
         assert [event["data"]["content"] for event in client.events("assistant.message")] == ["the answer"]
 
 
@@ -133,9 +125,7 @@ async def test_a_staged_clear_is_gone_and_the_call_waits_on() -> None:
     store, model = MemoryStore(), ScriptedModel([call("clear_context", prompt="seed"), "done"])
     async with served(store, model, settled=False) as wire:
         client = await wire.connect()
-        await client.create(tools=[CLEAR])
-        await client.say()
-        request = await client.requested()
+        request = await client.calling(CLEAR)
         await client.call("session.history.clearContext", sessionId="s", prompt="seed")
         killed = await copy_of(wire, store)
     async with served(killed, model) as wire:
@@ -154,9 +144,7 @@ async def test_a_committed_clear_is_whole() -> None:
     model = ScriptedModel([call("clear_context", prompt="seed"), hang(), "after the kill"])
     async with served(store, model, settled=False) as wire:
         client = await wire.connect()
-        await client.create(tools=[CLEAR])
-        await client.say()
-        request = await client.requested()
+        request = await client.calling(CLEAR)
         await client.call("session.history.clearContext", sessionId="s", prompt="seed")
         await client.give(request, result="ok")
         await client.event("session.context_cleared")
@@ -182,38 +170,3 @@ async def test_a_model_call_is_made_again_if_the_client_wants_it(go_on: bool) ->
         assert len(model.requests) == 1 + go_on
         resumed = (await client.event("session.resume"))["data"]
         assert resumed["continuePendingWork"] is go_on
-
-
-@asynccontextmanager
-async def unchecked(store: MemoryStore, model: ScriptedModel) -> AsyncGenerator[Wire]:
-    """A server that may lose its sessions to another one: it has shown events then that are not in the log."""
-    default = DefaultProvider(client=model, model="scripted")
-    async with open_host(journal=DurableJournal(store)) as host, trio.open_nursery() as nursery:
-        yield Wire(WireServer(host, options=WAITS, default=default), host, nursery)
-        nursery.cancel_scope.cancel()
-
-
-async def test_a_session_that_another_server_has_taken_up_can_be_taken_back() -> None:
-    store, model = MemoryStore(), ScriptedModel(["an answer"] * 10)
-    async with unchecked(store, model) as one, unchecked(store, model) as two:
-        first = await one.connect()
-        await first.create()
-        await first.say("one")
-        await first.event("session.idle")
-        await copy_of(one, store)  # clients see events some milliseconds before they are kept
-        second = await come_back(two, go_on=False)
-        await second.say("two")
-        await second.event("session.idle")
-        await copy_of(two, store)
-        with pytest.raises(WireFailure, match="was taken over by another host"):
-            await first.say("lost")
-        first.notifications.clear()
-        await first.call("session.resume", sessionId="s")
-        await first.say("three")
-        await first.event("session.idle")
-        # So can one who was not there before.
-        other = await come_back(one, go_on=False)
-        await other.say("four")
-        await other.event("session.idle")
-    said = [message.content for message in model.requests[-1].messages if message.role == "user"]
-    assert said == ["one", "two", "three", "four"]

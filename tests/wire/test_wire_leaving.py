@@ -7,11 +7,12 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from exeunt import Session
+from exeunt.actors.errors import JournalUnavailable
 from exeunt.supervisor.journal import MemoryJournal
 from exeunt.testing import ScriptedModel, after, call, hang
 from exeunt.wire.connection import LAST_WORDS
 from exeunt.wire.options import WireOptions
-from exeunt.wire.serving import changing
+from exeunt.wire.serving import changing, opening
 from tests.wire.wire_client import CLEAR, Wire, WireClient, WireFailure, open_wire, tool
 
 WAITS = WireOptions(wait_for_clients=True)
@@ -19,18 +20,11 @@ WAITS = WireOptions(wait_for_clients=True)
 T = tool("t")
 
 
-async def started_call(wire_client: WireClient) -> str:
-    """A session whose turn waits for a call; return the id of the request."""
-    await wire_client.create(tools=[T])
-    await wire_client.say()
-    return await wire_client.requested()
-
-
 async def test_the_pending_calls_of_a_client_that_leaves_fail(autojump_clock: MockClock) -> None:
     model = ScriptedModel([call("t"), "it is gone"])
     async with open_wire(model) as wire:
         client = await wire.connect()
-        await started_call(client)
+        await client.calling(T)
         watcher = await wire.connect()
         await watcher.call("session.resume", sessionId="s")
         await client.leave()
@@ -48,7 +42,7 @@ async def test_where_the_server_waits_the_call_is_answered_by_the_client_that_co
     model = ScriptedModel([call("t"), "welcome back"])
     async with open_wire(model, options=WAITS) as wire:
         first = await wire.connect()
-        request = await started_call(first)
+        request = await first.calling(T)
         await first.leave()
         await trio.sleep(600)
         second = await wire.connect()
@@ -63,7 +57,7 @@ async def test_a_client_that_comes_back_without_the_pending_work_ends_it(autojum
     model = ScriptedModel([call("t"), "next"])
     async with open_wire(model, options=WAITS) as wire:
         first = await wire.connect()
-        request = await started_call(first)
+        request = await first.calling(T)
         await first.leave()
         second = await wire.connect()
         await second.call("session.resume", sessionId="s", tools=[T])
@@ -71,8 +65,7 @@ async def test_a_client_that_comes_back_without_the_pending_work_ends_it(autojum
         # The SDKs take the first idle that they see for the end of what they send.
         assert second.events("abort")
         assert second.events("assistant.idle", "session.idle") == []
-        await second.say("next")
-        await second.event("session.idle")
+        await second.turn("next")
         assert second.events("assistant.message")
     assert model.requests[-1].results == {
         "call_1": "The execution of this tool, or a previous tool was interrupted."
@@ -134,8 +127,7 @@ async def test_a_turn_goes_on_when_its_client_leaves_during_the_model_call(autoj
         history = (await second.call("session.getMessages", sessionId="s"))["events"]
         answers = [event["data"]["content"] for event in history if event["type"] == "assistant.message"]
         assert answers == ["the answer"]
-        await second.say("next")
-        await second.event("session.idle")
+        await second.turn("next")
 
 
 async def test_a_staged_clear_of_a_client_that_leaves_is_rolled_back(autojump_clock: MockClock) -> None:
@@ -157,14 +149,13 @@ async def test_who_detaches_last_ends_the_turn_and_the_log_stays(autojump_clock:
     model = ScriptedModel([call("t"), "next"])
     async with open_wire(model, options=WAITS) as wire:
         client = await wire.connect()
-        await started_call(client)
+        await client.calling(T)
         assert await client.call("session.detach", sessionId="s") == {"success": True}
         assert wire.host.actors() == []
         with pytest.raises(WireFailure, match="Session not found for sessionId: s"):
             await client.say()
         await client.call("session.resume", sessionId="s", tools=[T])
-        await client.say("next")
-        await client.event("session.idle")
+        await client.turn("next")
     assert model.requests[-1].results == {
         "call_1": "The execution of this tool, or a previous tool was interrupted."
     }
@@ -181,8 +172,7 @@ async def test_detaching_one_of_two_clients_leaves_the_session_to_the_other(
         assert await one.call("session.destroy", sessionId="s") == {"success": False}
         assert await one.call("session.detach", sessionId="s") == {"success": True}
         seen = len(one.notifications)
-        await two.say()
-        await two.event("session.idle")
+        await two.turn()
         assert len(one.notifications) == seen
 
 
@@ -200,8 +190,7 @@ async def test_two_clients_bring_tools_of_their_own_and_the_model_has_both(autoj
         await first.event("session.idle")
         assert list(model.requests[-1].results.values()) == ["1", "2"]
         await second.leave()
-        await first.say()
-        await first.event("session.idle", 2)
+        await first.turn()
     assert [definition.name for definition in model.requests[-1].tools] == ["one"]
 
 
@@ -261,8 +250,7 @@ async def detached_for_another(
             await trio.lowlevel.checkpoint()
         await two.call(method, sessionId="s", requestPermission=True)
     await wait_all_tasks_blocked()
-    await two.say("next")
-    await two.event("session.idle")
+    await two.turn("next")
     assert list(wire.server.hub.sessions) == ["s"]
 
 
@@ -296,8 +284,7 @@ async def test_a_session_that_is_ended_with_a_reason_of_the_hosts_stays(autojump
         await client.create()
         with pytest.raises(WireFailure, match="the reason of a disconnect"):
             await client.call("session.shutdown", sessionId="s", reason="host")
-        await client.say()
-        await client.event("session.idle")
+        await client.turn()
 
 
 async def test_who_is_cut_off_while_it_attaches_changes_nothing_of_the_session(
@@ -330,13 +317,35 @@ async def test_who_is_cut_off_while_its_coming_ends_a_turn_leaves_again(
     monkeypatch.setattr(Session, "abort", slow)
     async with open_wire(ScriptedModel([call("t")]), options=WAITS, settled=False) as wire:
         client, coming = await wire.connect(), await wire.connect()
-        await started_call(client)
+        await client.calling(T)
         await client.leave()
         await trio.sleep(LAST_WORDS)
         await coming.start("session.resume", sessionId="s")
         await wait_all_tasks_blocked()
         await coming.leave()
         await trio.sleep(10)
+        assert wire.server.hub.sessions == {}
+
+
+async def test_a_session_whose_clients_leave_while_one_comes_that_is_refused_leaves_memory(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuses(*_: Any) -> None:
+        await trio.sleep(5)
+        raise JournalUnavailable("no room")
+
+    async with open_wire(ScriptedModel(["hi"])) as wire:
+        client, coming = await wire.connect(), await wire.connect()
+        await client.create()
+        await client.turn()
+        monkeypatch.setattr(opening, "reconfigure", refuses)
+        asked = await coming.start("session.resume", sessionId="s")
+        await wait_all_tasks_blocked()
+        # It counts on the one that comes.
+        await client.leave()
+        assert list(wire.server.hub.sessions) == ["s"]
+        assert "no room" in (await coming.answer(asked))["error"]["message"]
+        await wait_all_tasks_blocked()
         assert wire.server.hub.sessions == {}
 
 
@@ -356,8 +365,7 @@ async def test_who_asks_for_a_session_that_is_being_deleted_waits_and_finds_none
     async with open_wire(ScriptedModel(["hi"]), journal=SlowToForget()) as wire:
         one, two = await wire.connect(), await wire.connect()
         await one.create()
-        await one.say()
-        await one.event("session.idle")
+        await one.turn()
         if not attached:
             await one.call("session.detach", sessionId="s")
         deleting = await one.start("session.delete", sessionId="s")

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from trio.testing import MockClock
 
-from exeunt.testing import ScriptedModel, after
-from tests.wire.wire_client import WireFailure, open_wire
+from exeunt.testing import ScriptedModel, after, call
+from tests.wire.wire_client import WireFailure, open_wire, tool
 
 PROVIDER = {"type": "openai", "baseUrl": "http://127.0.0.1:9/v1", "apiKey": "k"}
 
@@ -173,3 +173,65 @@ async def test_the_first_message_sums_a_session_up_that_has_no_name(autojump_clo
         assert about["summary"] == ("first " + "x" * 300)[:200]
         await client.call("session.name.set", sessionId="s", name="Named")
         assert (await client.call("session.getMetadata", sessionId="s"))["session"]["summary"] == "Named"
+
+
+async def test_going_back_to_the_middle_of_a_turn_takes_the_whole_turn_away(
+    autojump_clock: MockClock,
+) -> None:
+    model = ScriptedModel(["one", call("t"), "two", "three"])
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        await client.create(tools=[tool("t")])
+        await client.say("message 1")
+        await client.event("session.idle")
+        await client.say("message 2")
+        await client.give(await client.requested(), result="ok")
+        await client.event("session.idle", 2)
+        answer = client.events("assistant.message")[-1]["id"]
+        await client.call("session.history.truncate", sessionId="s", eventId=answer)
+        await client.say("message 3")
+        await client.event("session.idle", 3)
+    assert [m.content for m in model.requests[-1].messages] == ["message 1", "one", "message 3"]
+
+
+async def test_what_the_host_goes_back_to_is_told_by_its_own_event(autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel(["one", "two", "three"])) as wire:
+        client = await wire.connect()
+        await client.create()
+        await client.call("session.eventLog.registerInterest", sessionId="s", eventType="turn.end")
+        for number in (1, 2, 3):
+            await client.say(f"message {number}")
+            await client.event("session.idle", number)
+        third = client.events("user.message")[2]["id"]
+        await client.call("session.history.truncate", sessionId="s", eventId=third)
+        # The program in which the server runs has its own way to the session.
+        handle = wire.server.hub.served("s").handle
+        await handle.history.truncate(client.events("turn.end")[0]["id"])
+        await client.event("session.snapshot_rewind", 2)
+        rewound = [event["data"]["upToEventId"] for event in client.events("session.snapshot_rewind")]
+    assert rewound[0] == third
+    assert rewound[1] != third
+
+
+async def test_sessions_that_are_not_there_are_passed_over_and_who_deletes_is_told_of_each(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_wire(ScriptedModel(["hi", "hi"])) as wire:
+        client, deletes = await wire.connect(), await wire.connect()
+        for name in ("a", "b"):
+            await client.create(name)
+            await client.turn(session=name)
+        await client.call("session.detach", sessionId="b")
+        done = await deletes.call("sessions.bulkDelete", sessionIds=["a", "nobody", "b"])
+        assert done == {"freedBytes": {"a": 0, "b": 0}}
+        told = [
+            [
+                notification["params"]["sessionId"]
+                for notification in one.notifications
+                if notification["method"] == "session.lifecycle"
+                and notification["params"]["type"] == "session.deleted"
+            ]
+            for one in (client, deletes)
+        ]
+        assert told == [["a"], ["a", "b"]]
+        assert (await deletes.call("session.list"))["sessions"] == []

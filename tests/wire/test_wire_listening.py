@@ -1,11 +1,14 @@
 """Where a server listens: ports, Unix sockets, and those that others have."""
 
+import errno
 import logging
+import re
 import socket
 from pathlib import Path
 
 import pytest
 import trio
+from trio.testing import MockClock
 
 from exeunt import EndpointUnavailable, InvalidConfiguration
 from exeunt.host import open_host
@@ -105,6 +108,41 @@ async def test_a_server_that_fails_listens_again_at_the_same_port(
         stream = await trio.open_tcp_stream("127.0.0.1", listening.port)
         await stream.aclose()
     assert "Protocol error" in caplog.text
+
+
+async def test_without_a_file_left_the_log_names_the_limit_once_and_those_who_connect_wait(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, autojump_clock: MockClock
+) -> None:
+    autojump_clock.autojump_threshold = 0.01
+    accepted = trio.SocketListener.accept
+    left = 650  # a minute and a bit, in tenths of seconds
+
+    async def accept(listener: trio.SocketListener) -> trio.SocketStream:
+        nonlocal left
+        if left:
+            left -= 1
+            await trio.lowlevel.checkpoint()
+            raise OSError(errno.EMFILE, "Too many open files")
+        return await accepted(listener)
+
+    monkeypatch.setattr(trio.SocketListener, "accept", accept)
+    async with open_host() as host, open_wire_server(host, port=0) as listening:
+        assert listening.port is not None
+        stream = await trio.open_tcp_stream("127.0.0.1", listening.port)
+        client = WireClient(stream)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(client.run)
+            await client.call("connect")
+            nursery.cancel_scope.cancel()
+        await stream.aclose()
+        assert host.services.statistics().restarts == 0
+    said = [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
+    assert len(said) == 2
+    assert re.fullmatch(
+        "no connection can be accepted, those who connect wait: this process has as many files open as it may"
+        r" \([0-9,]+\): raise the limit \(ulimit -n\)",
+        said[0],
+    )
 
 
 async def test_who_waits_for_a_turn_is_told_that_the_server_ends() -> None:

@@ -243,3 +243,19 @@ async def test_a_model_that_fails_ends_the_turn_with_its_error(autojump_clock: M
         kinds = [kind for kind in client.kinds() if not kind.startswith("pending")]
         assert kinds[-4:] == ["assistant.turn_end", "session.error", "assistant.idle", "session.idle"]
         assert client.events("session.error")[0]["data"]["errorType"] == "bad_request"
+
+
+async def test_a_reader_that_waits_is_not_woken_by_what_the_log_does_not_keep(
+    autojump_clock: MockClock,
+) -> None:
+    async with open_wire(ScriptedModel([])) as wire:
+        client, reader = await wire.connect(), await wire.connect()
+        await client.create()
+        tail = (await reader.call("session.eventLog.tail", sessionId="s"))["cursor"]
+        began = trio.current_time()
+        waiting = await reader.start("session.eventLog.read", sessionId="s", cursor=tail, waitMs=30_000)
+        await wait_all_tasks_blocked()
+        with pytest.raises(WireFailure, match="no tool call is in flight"):
+            await client.call("session.history.clearContext", sessionId="s", prompt="seed")
+        assert (await reader.answer(waiting))["result"]["events"] == []
+        assert trio.current_time() - began == pytest.approx(30)

@@ -1,5 +1,7 @@
 """Tokens and tenants."""
 
+from typing import Any
+
 import pytest
 import trio
 from trio.testing import MockClock
@@ -66,6 +68,60 @@ async def test_who_shows_no_token_in_time_is_cut_off(autojump_clock: MockClock) 
         assert trio.current_time() - began == pytest.approx(30)
         assert wire.server.statistics().closed == {"no_token": 1}
         assert (await known.call("ping"))["message"] == "pong"
+
+
+class Comparisons:
+    """Stands in for `hmac.compare_digest`; keeps what it compares."""
+
+    def __init__(self) -> None:
+        self.made: list[tuple[bytes, bytes]] = []
+
+    def __call__(self, one: bytes, other: bytes) -> bool:
+        self.made.append((one, other))
+        return one == other
+
+
+THREE = {"first": "a", "second": "b", "third": "c"}
+
+
+@pytest.mark.parametrize(
+    ("shown", "tenant"),
+    [
+        ("first", "a"),
+        ("second", "b"),
+        ("third", "c"),
+        ("fourth", None),
+        ("", None),
+        ("firs", None),
+        ("x" * 9999, None),
+    ],
+)
+def test_a_token_is_compared_in_constant_time_with_every_one_that_there_is_wherever_it_matches(
+    shown: str, tenant: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tokens, comparisons = Tokens(THREE), Comparisons()
+    monkeypatch.setattr("hmac.compare_digest", comparisons)
+    assert tokens.tenant(shown) == tenant
+    known = [one for one, _ in comparisons.made]
+    assert len(known) == len(set(known)) == len(THREE)
+    # What is compared is of one length, so that the time says nothing of a token's; and never the token itself.
+    assert {len(digest) for pair in comparisons.made for digest in pair} == {32}
+    assert len({other for _, other in comparisons.made}) == 1
+
+
+@pytest.mark.parametrize(
+    "token", ["пароль", "пароль ", "\N{LATIN SMALL LETTER E WITH ACUTE}", "e\u0301", "\ud800", "\0"]
+)
+def test_tokens_of_any_letters_are_told_apart_by_their_code_points(token: str) -> None:
+    others = {"пароль": "1", "пароль ": "2", "\u00e9": "3", "e\u0301": "4", "\ud800": "5", "\0": "6"}
+    assert Tokens(others).tenant(token) == others[token]
+    assert Tokens({key: tenant for key, tenant in others.items() if key != token}).tenant(token) is None
+
+
+@pytest.mark.parametrize("token", ["", None, b"secret", 7])
+def test_a_server_takes_no_token_that_is_empty_or_no_text(token: Any) -> None:
+    with pytest.raises(InvalidConfiguration, match="a text that is not empty"):
+        Tokens({"secret": "", token: "x"})
 
 
 def test_tokens_tell_tenants_apart() -> None:

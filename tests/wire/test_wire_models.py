@@ -211,7 +211,7 @@ async def test_a_token_for_anthropic_is_a_bearer_and_an_answer_is_no_longer_than
             await client.say(session=f"s{number}")
             await client.event("session.idle", number + 1)
         told = await client.call("session.provider.getEndpoint", sessionId="s0")
-    assert (told["type"], "wireApi" in told) == ("anthropic", False)
+    assert (told["type"], told["apiKey"], "wireApi" in told) == ("anthropic", "key", False)
     assert [request.headers["authorization"] for request in double.requests] == [
         "Bearer static",
         "Bearer token of mine",
@@ -418,3 +418,22 @@ async def test_tools_may_be_those_of_custom_agents_only(autojump_clock: MockCloc
         assert await names() == ["open"]
         await client.call("session.agent.select", sessionId="s", name="insider")
         assert await names() == ["open", "secret"]
+
+
+async def test_an_answer_has_one_head_and_nothing_behind_its_end(autojump_clock: MockClock) -> None:
+    async with open_wire(default=DefaultProvider()) as wire:
+        client, heads, _ = await carrying(wire)
+        request = heads[0]["requestId"]
+        head: dict[str, Any] = {"requestId": request, "status": 200, "headers": {}}
+        piece = {"requestId": request, "data": json.dumps(ANSWER), "end": True}
+        # In one piece: the model has read none of it yet.
+        asked = await client.start_together(
+            ("llmInference.httpResponseStart", head),
+            ("llmInference.httpResponseStart", {**head, "status": 500}),
+            ("llmInference.httpResponseChunk", piece),
+            ("llmInference.httpResponseChunk", piece),
+        )
+        taken = [(await client.answer(one))["result"]["accepted"] for one in asked]
+        await client.event("session.idle")
+        assert taken == [True, False, True, False]
+        assert client.events("assistant.message")[0]["data"]["content"] == "carried"

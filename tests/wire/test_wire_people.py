@@ -47,8 +47,10 @@ async def test_a_form_is_filled_in_by_a_client_that_shows_forms(autojump_clock: 
         assert (await asks.answer(waiting))["result"] == filled
         waiting = await asks.start("session.ui.elicitation", sessionId="s", message="Again?")
         await shows.event("elicitation.requested", 2)
+        began = trio.current_time()
         await shows.leave()
         assert (await asks.answer(waiting))["result"] == {"action": "cancel"}
+        assert trio.current_time() == began
         assert asks.events("capabilities.changed")[-1]["data"] == {"ui": {"elicitation": False}}
 
 
@@ -83,10 +85,35 @@ async def test_a_command_is_run_by_the_client_that_has_it(autojump_clock: MockCl
             )
             assert done == {"success": True}
             assert (await asks.answer(waiting))["result"] == answer
+        waiting = await asks.start("session.commands.execute", sessionId="s", commandName="deploy", args="")
+        await runs.event("command.execute", 3)
+        began = trio.current_time()
+        await runs.leave()
+        assert (await asks.answer(waiting))["result"] == {"error": "client disconnected"}
+        assert trio.current_time() == began
         unknown = await asks.call("session.commands.execute", sessionId="s", commandName="fly", args="")
         assert unknown == {"error": "Unknown command: fly"}
         with pytest.raises(WireFailure, match="Unknown command: fly"):
             await asks.call("session.commands.invoke", sessionId="s", name="/fly")
+
+
+async def test_a_command_that_two_clients_have_is_run_by_the_last_alone(autojump_clock: MockClock) -> None:
+    deploy = [{"name": "deploy", "description": "Deploys."}]
+    async with open_wire(ScriptedModel([])) as wire:
+        first, watcher, last = [await wire.connect() for _ in range(3)]
+        await first.create(commands=deploy)
+        await watcher.call("session.resume", sessionId="s")
+        await last.call("session.resume", sessionId="s", commands=deploy)
+        waiting = await watcher.start(
+            "session.commands.execute", sessionId="s", commandName="deploy", args=""
+        )
+        asked = (await last.event("command.execute"))["data"]["requestId"]
+        assert (await watcher.event("command.execute"))["data"]["requestId"] == asked
+        done = await last.call("session.commands.handlePendingCommand", sessionId="s", requestId=asked)
+        assert done == {"success": True}
+        assert (await watcher.answer(waiting))["result"] == {}
+        await first.event("command.completed")
+        assert first.events("command.execute") == []
 
 
 async def test_hooks_of_the_client_take_part_in_a_turn(autojump_clock: MockClock) -> None:
@@ -251,3 +278,20 @@ async def test_a_question_that_a_hook_wants_asked_says_so(reason: str, autojump_
         await client.event("session.idle")
     wanted = {"kind": "hook", "toolCallId": asked["toolCallId"], "toolName": "t", "toolArgs": {"n": 1}}
     assert asked == listed["request"] == wanted | ({"hookMessage": reason} if reason else {})
+
+
+async def test_what_clients_can_do_is_told_when_it_changes_and_only_then(autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel([])) as wire:
+        watcher, one, two = await wire.connect(), await wire.connect(), await wire.connect()
+        await watcher.create()
+
+        def told() -> list[bool]:
+            return [event["data"]["ui"]["elicitation"] for event in watcher.events("capabilities.changed")]
+
+        for client in (one, two):
+            await client.call("session.resume", sessionId="s", requestElicitation=True)
+            assert told() == [True]
+        await one.leave()
+        assert told() == [True]
+        await two.leave()
+        assert told() == [True, False]

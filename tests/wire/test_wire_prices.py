@@ -55,8 +55,7 @@ async def test_prices_that_only_the_provider_tells_are_asked_for_once() -> None:
             with pytest.raises(WireFailure, match="'o' has no price"):
                 await client.create("u", model="o", sessionLimits={"maxAiCredits": 50})
             double.otherwise = HttpReply(body=json.dumps(ANSWER).encode())
-            await client.say()
-            await client.event("session.idle")
+            await client.turn()
             (paid,) = client.events("session.usage_checkpoint")
             assert paid["data"] == {"totalNanoAiu": round((600 * 20 + 400 * 2 + 100 * 100) / 1_000 * 10**9)}
         assert [request.target for request in double.requests] == ["/v1/models", "/v1/chat/completions"]

@@ -160,3 +160,59 @@ async def test_with_date_and_time_clients_see_what_was_sent_and_what_the_model_s
             rf"<current_datetime>20\d\d-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00</current_datetime>\n\n{sent}",
             data["transformedContent"],
         )
+
+
+async def test_headers_are_forgotten_with_their_message_however_that_ends(autojump_clock: MockClock) -> None:
+    """They may be secrets."""
+    model = ScriptedModel([after(10, "one")])
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        await client.create()
+        secret: dict[str, Any] = {"requestHeaders": {"x-trace": "secret"}}
+        await client.say("first", **secret)
+        waits = await client.say("second", **secret)
+        assert await client.call("session.queue.removeAt", sessionId="s", id=waits) == {"removed": True}
+        for _ in range(256):
+            await client.say("one of many", **secret)
+        with pytest.raises(WireFailure, match="256 messages that wait") as refused:
+            await client.say("one too many", **secret)
+        assert refused.value.data == {"type": "MailboxFull"}
+        await client.call("session.abort", sessionId="s")
+        headers = wire.server.hub.served("s").headers
+        assert headers is not None
+        assert not any(vars(headers).values())
+
+
+async def test_answers_are_kept_for_those_only_who_wait_for_one(autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel(["one", "two"])) as wire:
+        client = await wire.connect()
+        await client.create()
+        for expected in ("one", "two"):
+            reply = await client.call("session.sendAndWait", sessionId="s", prompt="go")
+            assert reply["response"]["data"]["content"] == expected
+            assert wire.server.hub.served("s").answers is None
+
+
+async def test_messages_that_are_sent_together_join_the_turn_that_runs_if_they_are_to(
+    autojump_clock: MockClock,
+) -> None:
+    model = ScriptedModel([call("t"), "done"])
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        request = await client.calling(tool("t"))
+        messages = [{"prompt": "also"}, {"prompt": "and"}]
+        await client.call("session.sendMessages", sessionId="s", messages=messages, mode="immediate")
+        await client.give(request, result="ok")
+        await client.event("session.idle")
+    assert [one.content for one in model.requests[1].messages if one.role == "user"] == ["go", "also", "and"]
+    assert len(model.requests) == 2
+
+
+async def test_who_waited_for_the_end_of_a_message_watches_no_longer(autojump_clock: MockClock) -> None:
+    async with open_wire(ScriptedModel(["one"])) as wire:
+        client = await wire.connect()
+        await client.create()
+        session = wire.server.hub.served("s").handle
+        before = session.statistics().subscribers
+        await client.say(wait=True)
+        assert session.statistics().subscribers == before

@@ -91,3 +91,18 @@ async def test_a_provider_that_is_refused_leaves_no_trace(autojump_clock: MockCl
             )
         (one,) = served.clients.values()
         assert (served.config, one.token_providers()) == (before, [])
+
+
+@pytest.mark.parametrize("answer", [None, {}, {"token": ""}, {"token": 7}, "token"])
+async def test_an_answer_without_a_token_is_an_error_of_the_model_and_nothing_is_sent(answer: Any) -> None:
+    async with open_http_double() as double, open_wire(default=DefaultProvider()) as wire:
+        client = await wire.connect()
+        client.handlers["providerToken.getToken"] = lambda params: answer
+        url = f"http://127.0.0.1:{double.port}/v1"
+        await client.create(
+            provider={"type": "openai", "baseUrl": url, "hasBearerTokenProvider": True}, model="m"
+        )
+        await client.say()
+        await client.event("session.idle")
+        assert "answered without a token" in client.events("session.error")[0]["data"]["message"]
+        assert double.requests == []

@@ -95,6 +95,16 @@ class WireClient:
         await self.send({"jsonrpc": "2.0", "id": key, "method": method, "params": params})
         return key
 
+    async def start_together(self, *requests: tuple[str, dict[str, Any]]) -> list[int]:
+        """Send requests, as methods and parameters, in one piece: nothing happens between them. Return their ids."""
+        keys = [next(self._ids) for _ in requests]
+        frames = [
+            frame(msgspec.json.encode({"jsonrpc": "2.0", "id": key, "method": method, "params": params}))
+            for key, (method, params) in zip(keys, requests, strict=True)
+        ]
+        await self.send_bytes(b"".join(frames))
+        return keys
+
     async def call(self, method: str, /, **params: Any) -> Any:
         """Send a request, and return its result. Raises `WireFailure`."""
         answer = await self.answer(await self.start(method, **params))
@@ -138,6 +148,23 @@ class WireClient:
         """Send a message; return its id."""
         sent = await self.call("session.send", sessionId=session, prompt=prompt, **params)
         return str(sent["messageId"])
+
+    async def turn(self, prompt: str = "go", session: str = "s", **params: Any) -> None:
+        """Send a message, and wait for the next time that nothing is left to do."""
+        idle = len(self.events("session.idle"))
+        await self.say(prompt, session, **params)
+        await self.event("session.idle", idle + 1)
+
+    async def calling(self, *tools: dict[str, Any], **config: Any) -> str:
+        """Make a session whose model calls a tool, and wait for the call; return the id of its request."""
+        await self.create(tools=list(tools), **config)
+        await self.say()
+        return await self.requested()
+
+    async def history(self, session: str = "s") -> list[dict[str, Any]]:
+        """Return the events that the log has."""
+        events: list[dict[str, Any]] = (await self.call("session.getMessages", sessionId=session))["events"]
+        return events
 
     async def approve(self, number: int = 1, session: str = "s", kind: str = "approve-once") -> None:
         """Approve the call that asks for it as number *number*."""

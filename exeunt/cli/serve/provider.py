@@ -54,7 +54,9 @@ def read_file(path: Path | None) -> ServeFile:
         return ServeFile()
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise InvalidConfiguration(f"{path} cannot be read: {error.strerror or error}") from error
+    except ValueError as error:
         raise InvalidConfiguration(f"{path} cannot be read: {error}") from error
     return structured(str(path), content, ServeFile, ServeFile())
 
@@ -74,7 +76,9 @@ def default_provider(
     """Return the provider: an option wins over the file, and the file over the environment.
 
     Raises `InvalidConfiguration` for a type or an API that is not known, for an address, a header or an option that
-    cannot be sent, for a variable that is named and not set, and for prices that are none.
+    cannot be sent, for a variable that is named and not set, for prices that are none, and where an option or the file
+    says something of a provider that nobody names. A variable may say it without one: it may be meant for others, and
+    `EXEUNT_AUTO_MODEL` holds for sessions whose client sends the requests itself.
     """
     table = table or ProviderTable()
     kind = kind or table.type or environ.get("EXEUNT_PROVIDER_TYPE")
@@ -86,10 +90,15 @@ def default_provider(
     model = model or table.model or environ.get("EXEUNT_PROVIDER_MODEL")
     variable = api_key_env or table.api_key_env
     key = environ.get("EXEUNT_PROVIDER_API_KEY") if variable is None else _set(environ, variable)
+    said = _without_a_provider(table, wire_api, auto_model)
     auto_model = auto_model or table.auto_model or environ.get("EXEUNT_AUTO_MODEL") or None
     known = prices or prices_in(environ)
     api = _api(wire_api or table.wire_api, table.transport, environ)
     if kind is None and base_url is None and key is None:
+        if said is not None:
+            raise InvalidConfiguration(
+                f"{said} is for the server's own provider, and there is none: name it by --provider or --base-url"
+            )
         return DefaultProvider(model=model, auto_model=auto_model, prices=known)
     provider: dict[str, Any] = {
         "type": kind or "openai",
@@ -118,6 +127,13 @@ def prices_in(environ: Mapping[str, str]) -> Mapping[str, Price]:
     except msgspec.MsgspecError as error:
         raise InvalidConfiguration(f"EXEUNT_PRICES must be JSON, a price by model: {error}") from error
     return priced(content)
+
+
+def _without_a_provider(table: ProviderTable, wire_api: str | None, auto_model: str | None) -> str | None:
+    """Name an option or a key of the file that means nothing without a provider, if there is one."""
+    keys = ("wire_api", "transport", "auto_model", "headers", "options", "media")
+    of_file = next((f"provider.{key} of the file" for key in keys if getattr(table, key)), None)
+    return ("--wire-api" if wire_api else None) or ("--auto-model" if auto_model else None) or of_file
 
 
 def _api(wire_api: str | None, transport: str | None, environ: Mapping[str, str]) -> dict[str, str]:

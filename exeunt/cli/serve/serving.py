@@ -10,12 +10,18 @@ from pathlib import Path
 import attrs
 import trio
 
+from exeunt.actors.errors import InvalidConfiguration
+from exeunt.cli.serve.orphans import Starter, until_abandoned
+from exeunt.cli.serve.scraping import ScrapeOptions, open_scraping
 from exeunt.cli.serve.telemetry import TraceOptions, open_traces
 from exeunt.host import open_host
+from exeunt.stores import journal_from_url
 from exeunt.supervisor.options import HostOptions
 from exeunt.wire.options import Tokens, WireOptions
-from exeunt.wire.server import WireServer, open_wire_server
+from exeunt.wire.server import WireServer, check_place, open_wire_server
 from exeunt.wire.serving.models import DefaultProvider
+
+logger = logging.getLogger("exeunt.serve")
 
 DEFAULT_PORT = 7890
 """Of `exeunt serve`: any that is seldom taken."""
@@ -29,24 +35,48 @@ class Served:
     options: WireOptions
     tokens: dict[str, str] = attrs.field(factory=dict[str, str], repr=False)
     journal: str | None = None
+    journal_wait: float = 0.0
+    """Seconds to wait for a journal whose database is away."""
     idle_timeout: float | None = None
     """Seconds after which an idle session leaves memory."""
     traces: TraceOptions | None = None
     """Where traces go, if they are wanted."""
+    metrics: ScrapeOptions | None = None
+    """Where metrics are scraped, if anybody may."""
 
     @property
     def host_options(self) -> HostOptions:
         """The bounds of the host."""
-        return HostOptions(passivate_after=self.idle_timeout)
+        return HostOptions(passivate_after=self.idle_timeout, journal_wait=self.journal_wait)
+
+
+def check(what: Served, *, address: str, port: int | None, unix: Path | None) -> None:
+    """See whether a server could be meant so, before anything is opened or made. Raises `InvalidConfiguration`."""
+    check_place(address, port, unix, has_tokens=bool(what.tokens))
+    _ = what.host_options
+    if what.journal is not None:
+        journal_from_url(what.journal)
+    elif what.journal_wait:
+        raise InvalidConfiguration("--journal-wait is for a journal, and there is none: name it by --journal")
 
 
 async def serve_ports(
-    what: Served, *, address: str, port: int | None, unix: Path | None, say: Callable[[int | None], None]
+    what: Served,
+    *,
+    address: str,
+    port: int | None,
+    unix: Path | None,
+    say: Callable[[int | None], None],
+    starter: Starter | None = None,
 ) -> int:
-    """Listen until a signal says to end; return the exit status. *say* is told the port once it can be used."""
+    """Listen until a signal says to end; return the exit status. *say* is told the port once it can be used.
+
+    With a *starter* it also ends some time after that is gone and the last client with it.
+    """
     async with (
         open_traces(what.traces) as telemetry,
         open_host(journal=what.journal, options=what.host_options, telemetry=telemetry) as host,
+        open_scraping(what.metrics, host.metrics, _say_where),
         open_wire_server(
             host,
             port=port,
@@ -58,7 +88,21 @@ async def serve_ports(
         ) as listening,
     ):
         say(listening.port)
-        await _until_told(listening.server.ended_by_client.wait)
+        server = listening.server
+
+        async def until_left() -> None:
+            async with trio.open_nursery() as nursery:
+
+                async def abandoned(by: Starter) -> None:
+                    await until_abandoned(by.is_gone, lambda: len(server.connections))
+                    nursery.cancel_scope.cancel()
+
+                if starter is not None and starter.can_go:
+                    nursery.start_soon(abandoned, starter)
+                await server.ended_by_client.wait()
+                nursery.cancel_scope.cancel()
+
+        await _until_told(until_left)
     return 0
 
 
@@ -68,6 +112,7 @@ async def serve_stdio(what: Served) -> int:
     async with (
         open_traces(what.traces) as telemetry,
         open_host(journal=what.journal, options=what.host_options, telemetry=telemetry) as host,
+        open_scraping(what.metrics, host.metrics, _say_where),
     ):
         server = WireServer(
             host,
@@ -95,8 +140,13 @@ async def serve_stdio(what: Served) -> int:
                     await server.flushed()
                 nursery.cancel_scope.cancel()
 
-        await _until_told(until_left)
+        with server.scraped():
+            await _until_told(until_left)
     return 0
+
+
+def _say_where(url: str) -> None:
+    logger.info("metrics are at %s", url)
 
 
 def _ends_already(number: int, frame: object) -> None:

@@ -5,6 +5,7 @@ Nothing of OpenTelemetry is imported before that is known, and nothing at all wh
 
 import importlib.util
 import logging
+import os
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -14,6 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 import attrs
 
 from exeunt.actors.errors import InvalidConfiguration
+from exeunt.cli.serve.otel_variables import check_variables
 
 if TYPE_CHECKING:
     from exeunt.telemetry import Telemetry
@@ -71,10 +73,16 @@ def trace_options(
     missing. Where only an endpoint in the environment speaks for them, which may be meant for others, a warning is
     logged.
     """
+    disabled = _flag(environ, DISABLED)
     wanted = _flag(environ, ENABLED)
     asked = file is not None or endpoint is not None or wanted is True
     hinted = any(environ.get(name) for name in (FILE, *ENDPOINTS))
-    if (not asked and (wanted is False or not hinted)) or _flag(environ, DISABLED):
+    if disabled or (not asked and (wanted is False or not hinted)):
+        if capture_content and not disabled:
+            raise InvalidConfiguration(
+                "what is said is to be in the traces, and there are none: say where they go, by --otel-endpoint or "
+                "--otel-file"
+            )
         return None
     if importlib.util.find_spec("opentelemetry") is None:
         missing = 'traces need an extra: pip install "exeunt[otel]"'
@@ -89,6 +97,9 @@ def trace_options(
     given = endpoint or _first(environ, ENDPOINTS)
     if kind == "otlp-http" and given is not None:
         _check_url(given)
+    if kind == "file" and path is not None:
+        _check_file(path)
+    check_variables(environ, to_collector=kind != "file")
     return TraceOptions(
         file=path if kind == "file" else None,
         url=None if endpoint is None else f"{endpoint.rstrip('/')}/v1/traces",
@@ -178,6 +189,27 @@ def _check_url(url: str) -> None:
         raise InvalidConfiguration(
             f"a collector is named by a URL such as {DEFAULT_ENDPOINT}, not {url.rpartition('@')[2]!r:.200}"
         )
+
+
+def _check_file(path: Path) -> None:
+    """See whether lines can be added to a file, which is made with the first. Nothing is made now."""
+    try:
+        why = _unwritable(path)
+    except OSError as error:
+        why = error.strerror or str(error)
+    if why is not None:
+        raise InvalidConfiguration(f"traces cannot go to {str(path)!r}: {why}")
+
+
+def _unwritable(path: Path) -> str | None:
+    if path.is_dir():
+        return "it is a folder"
+    if path.exists():
+        return None if os.access(path, os.W_OK) else "it may not be written to"
+    folder = path.parent
+    if not folder.is_dir():
+        return f"there is no folder {str(folder)!r}"
+    return None if os.access(folder, os.W_OK | os.X_OK) else f"nothing may be made in {str(folder)!r}"
 
 
 def _whole_number(environ: Mapping[str, str], name: str) -> int | None:

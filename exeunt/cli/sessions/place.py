@@ -9,9 +9,10 @@ from urllib.parse import quote, unquote
 
 import trio
 
-from exeunt import InvalidConfiguration, JournalError
+from exeunt import InvalidConfiguration
 from exeunt.groups import lone
 from exeunt.stores import journal_from_url
+from exeunt.stores.sqlite_files import check_readable
 from exeunt.supervisor.journal.durable import DurableJournal
 
 FILE = "sessions.sqlite3"
@@ -51,8 +52,8 @@ async def open_stored(url: str | None, *, make: bool = False) -> AsyncGenerator[
     if not isinstance(journal, DurableJournal):
         raise InvalidConfiguration(f"{chosen} holds nothing: it lives as long as its process")
     path = sqlite_path(chosen)
-    if path is not None and not make and not path.is_file():
-        raise JournalError(f"there is no journal {path}")
+    if path is not None and not make:
+        check_readable(path)
     try:
         async with trio.open_nursery() as nursery:
             await nursery.start(journal.run)

@@ -1,11 +1,23 @@
 """The handle of a session of another process, for asyncio tasks."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Literal, NoReturn
 
 import exeunt.actors.session as trio_api
-from exeunt.actors.session import AbortReceipt, FrameStream, Reply, SessionStatistics, SessionTransport
+from exeunt.actors.events import Event
+from exeunt.actors.media import Media
+from exeunt.actors.session import (
+    AbortReceipt,
+    FrameStream,
+    PendingRequest,
+    Reply,
+    SessionStatistics,
+    SessionTransport,
+    ToolOutcome,
+)
 from exeunt.actors.session.session import Mode
+from exeunt.actors.state.session_state import Pending
 from exeunt.embed.asyncio.crossing import call, on_asyncio
 from exeunt.embed.asyncio.guest import Guest
 from exeunt.embed.asyncio.streams import StreamOnAsyncio
@@ -36,8 +48,17 @@ class RemoteSession:
         return repr(self._trio)
 
     @like(trio_api.RemoteSession.send)
-    async def send(self, prompt: str, mode: Mode = "enqueue") -> str:
-        return await call(self._guest, self._trio.send, prompt, mode)
+    async def send(
+        self,
+        prompt: str,
+        mode: Mode = "enqueue",
+        *,
+        attachments: Iterable[Media] = (),
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
+    ) -> str:
+        ask = partial(self._trio.send, prompt, mode, attachments=attachments, first=first, note=note)
+        return await call(self._guest, ask)
 
     @like(trio_api.RemoteSession.send_and_wait)
     async def send_and_wait(
@@ -46,14 +67,59 @@ class RemoteSession:
         timeout: float | None = 60.0,  # noqa: ASYNC109 - the name in the trio API
         *,
         mode: Mode = "enqueue",
+        abort_on_cancel: bool = False,
+        attachments: Iterable[Media] = (),
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
     ) -> Reply:
-        return await call(self._guest, self._trio.send_and_wait, prompt, timeout, mode=mode)
+        ask = partial(
+            self._trio.send_and_wait,
+            prompt,
+            timeout,
+            mode=mode,
+            attachments=attachments,
+            first=first,
+            note=note,
+        )
+        return await call(self._guest, ask, abort_on_cancel=abort_on_cancel)
+
+    @like(trio_api.RemoteSession.pending_messages)
+    async def pending_messages(self) -> tuple[Pending, ...]:
+        return await call(self._guest, self._trio.pending_messages)
+
+    @like(trio_api.RemoteSession.withdraw)
+    async def withdraw(self, message_id: str) -> bool:
+        return await call(self._guest, self._trio.withdraw, message_id)
 
     @like(trio_api.RemoteSession.abort)
     async def abort(
         self, queued: Literal["drop", "keep"] = "drop", *, reason: str = "user_initiated"
     ) -> AbortReceipt:
         return await call(self._guest, self._trio.abort, queued, reason=reason)
+
+    @like(trio_api.RemoteSession.disconnect)
+    async def disconnect(self, *, reason: str = "disconnect") -> None:
+        await call(self._guest, self._trio.disconnect, reason=reason)
+
+    @like(trio_api.RemoteSession.pending_requests)
+    async def pending_requests(self) -> tuple[PendingRequest, ...]:
+        return await call(self._guest, self._trio.pending_requests)
+
+    @like(trio_api.RemoteSession.answer)
+    async def answer(self, request_id: str, answer: Any) -> None:
+        await call(self._guest, self._trio.answer, request_id, answer)
+
+    @like(trio_api.RemoteSession.limit_credits)
+    async def limit_credits(self, limit: float | None) -> None:
+        await call(self._guest, self._trio.limit_credits, limit)
+
+    @like(trio_api.RemoteSession.call_tool)
+    async def call_tool(self, name: str, arguments: Any = None) -> ToolOutcome:
+        return await call(self._guest, self._trio.call_tool, name, arguments)
+
+    @like(trio_api.RemoteSession.get_events)
+    async def get_events(self, from_seq: int = 1) -> Sequence[Event]:
+        return await call(self._guest, self._trio.get_events, from_seq)
 
     @like(trio_api.RemoteSession.statistics)
     async def statistics(self) -> SessionStatistics:

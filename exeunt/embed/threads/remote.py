@@ -1,10 +1,15 @@
 """The handle of a session of another process, for any thread."""
 
-from typing import Literal, NoReturn, Self
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Literal, NoReturn, Self
 
 import exeunt.actors.session as trio_api
-from exeunt.actors.session import AbortReceipt, Reply, SessionStatistics
+from exeunt.actors.events import Event
+from exeunt.actors.media import Media
+from exeunt.actors.session import AbortReceipt, PendingRequest, Reply, SessionStatistics, ToolOutcome
 from exeunt.actors.session.session import Mode
+from exeunt.actors.state.session_state import Pending
 from exeunt.embed.documented import like
 from exeunt.embed.threads.crossing import at_once, call
 from exeunt.embed.threads.runtime import Runtime
@@ -35,18 +40,78 @@ class RemoteSession:
         return repr(self._trio)
 
     @like(trio_api.RemoteSession.send)
-    def send(self, prompt: str, mode: Mode = "enqueue") -> str:
-        return call(self._runtime, self._trio.send, prompt, mode)
+    def send(
+        self,
+        prompt: str,
+        mode: Mode = "enqueue",
+        *,
+        attachments: Iterable[Media] = (),
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
+    ) -> str:
+        ask = partial(self._trio.send, prompt, mode, attachments=attachments, first=first, note=note)
+        return call(self._runtime, ask)
 
     @like(trio_api.RemoteSession.send_and_wait)
-    def send_and_wait(self, prompt: str, timeout: float | None = 60.0, *, mode: Mode = "enqueue") -> Reply:
-        return call(self._runtime, self._trio.send_and_wait, prompt, timeout, mode=mode)
+    def send_and_wait(
+        self,
+        prompt: str,
+        timeout: float | None = 60.0,
+        *,
+        mode: Mode = "enqueue",
+        abort_on_cancel: bool = False,
+        attachments: Iterable[Media] = (),
+        first: bool = False,
+        note: Mapping[str, Any] | None = None,
+    ) -> Reply:
+        ask = partial(
+            self._trio.send_and_wait,
+            prompt,
+            timeout,
+            mode=mode,
+            attachments=attachments,
+            first=first,
+            note=note,
+        )
+        return call(self._runtime, ask, abort_on_cancel=abort_on_cancel)
+
+    @like(trio_api.RemoteSession.pending_messages)
+    def pending_messages(self) -> tuple[Pending, ...]:
+        return call(self._runtime, self._trio.pending_messages)
+
+    @like(trio_api.RemoteSession.withdraw)
+    def withdraw(self, message_id: str) -> bool:
+        return call(self._runtime, self._trio.withdraw, message_id)
 
     @like(trio_api.RemoteSession.abort)
     def abort(
         self, queued: Literal["drop", "keep"] = "drop", *, reason: str = "user_initiated"
     ) -> AbortReceipt:
         return call(self._runtime, self._trio.abort, queued, reason=reason)
+
+    @like(trio_api.RemoteSession.disconnect)
+    def disconnect(self, *, reason: str = "disconnect") -> None:
+        call(self._runtime, self._trio.disconnect, reason=reason)
+
+    @like(trio_api.RemoteSession.pending_requests)
+    def pending_requests(self) -> tuple[PendingRequest, ...]:
+        return call(self._runtime, self._trio.pending_requests)
+
+    @like(trio_api.RemoteSession.answer)
+    def answer(self, request_id: str, answer: Any) -> None:
+        call(self._runtime, self._trio.answer, request_id, answer)
+
+    @like(trio_api.RemoteSession.limit_credits)
+    def limit_credits(self, limit: float | None) -> None:
+        call(self._runtime, self._trio.limit_credits, limit)
+
+    @like(trio_api.RemoteSession.call_tool)
+    def call_tool(self, name: str, arguments: Any = None) -> ToolOutcome:
+        return call(self._runtime, self._trio.call_tool, name, arguments)
+
+    @like(trio_api.RemoteSession.get_events)
+    def get_events(self, from_seq: int = 1) -> Sequence[Event]:
+        return call(self._runtime, self._trio.get_events, from_seq)
 
     @like(trio_api.RemoteSession.statistics)
     def statistics(self) -> SessionStatistics:

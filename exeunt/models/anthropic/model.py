@@ -83,7 +83,8 @@ class AnthropicModel(HttpModel):
             media=media,
             tag=self._tag,
         )
-        self._cites = citations
+        self.reads_sources = citations
+        """Whether it is shown what of results can be cited."""
         super().__init__(
             model,
             base_url=base_url,
@@ -105,7 +106,7 @@ class AnthropicModel(HttpModel):
         return self._encoder.encode(request, stream=stream)
 
     def _reader(self, request: ModelRequest) -> AnswerReader:
-        sources = cited_sources(request.messages) if self._cites else ()
+        sources = cited_sources(request.messages) if self.reads_sources else ()
         return MessageReader({tool.name for tool in request.tools}, tag=self._tag, sources=sources)
 
     def _refuses_reasoning(self, error: ModelError) -> bool:

@@ -14,7 +14,7 @@ from exeunt.actors.models import ModelDelta, ModelError, ModelRequest, ModelResp
 from exeunt.models.door.answers import STILL_AT_WORK, AnswerReader
 from exeunt.models.door.failures import MAX_ERROR_BYTES, censor, failure
 from exeunt.models.door.headers import WireHeaders, with_headers
-from exeunt.models.door.reasoning import without_reasoning
+from exeunt.models.door.reasoning import RefusedReasoning, without_reasoning
 from exeunt.models.http import HttpClient, PoolLimits, PoolStatistics, Response, Timeouts
 from exeunt.models.http.urls import parse_endpoint, parse_proxy, proxy_from_environment
 
@@ -105,6 +105,7 @@ class HttpModel(ABC):
         self._target = target.encode("ascii")
         self._secrets = [secret for secret in secrets if secret]
         self._max_bytes = most
+        self._refused = RefusedReasoning()
         self._calls = 0
         self._in_flight = 0
         self._failures = 0
@@ -207,6 +208,7 @@ class HttpModel(ABC):
         return False
 
     async def _post(self, request: ModelRequest, *, stream: bool, deadline: float) -> Response:
+        request = self._refused.left_out(request)
         try:
             return await self._post_once(request, stream=stream, deadline=deadline)
         except ModelError as error:
@@ -216,7 +218,9 @@ class HttpModel(ABC):
             if bare is None:
                 raise
         # A key that was changed, a server that lost its own: the session would never be answered again.
-        return await self._post_once(bare, stream=stream, deadline=deadline)
+        response = await self._post_once(bare, stream=stream, deadline=deadline)
+        self._refused.note(request)
+        return response
 
     async def _post_once(self, request: ModelRequest, *, stream: bool, deadline: float) -> Response:
         body = self._body(request, stream=stream)

@@ -2,6 +2,7 @@
 
 import functools
 import importlib
+import os
 import ssl
 from importlib.util import find_spec
 from typing import Any
@@ -11,14 +12,17 @@ import trio
 
 from exeunt.actors.models import ModelError, ModelErrorKind
 from exeunt.models.http.urls import Origin, Proxy
+from exeunt.tuning import why_no_file
 
 
 @functools.cache
 def default_ssl_context() -> ssl.SSLContext:
     """The system's certificate authorities; those of `certifi` where the system has none.
 
-    Made once: loading a store takes tens of milliseconds, in which nothing else runs.
+    Made once: loading a store takes tens of milliseconds, in which nothing else runs. Raises `OSError` where no file
+    can be opened: the store would be empty then, and stay so.
     """
+    os.close(os.open(os.devnull, os.O_RDONLY))
     context = ssl.create_default_context()
     paths = ssl.get_default_verify_paths()
     if paths.cafile is None and paths.capath is None and find_spec("certifi") is not None:
@@ -33,25 +37,43 @@ async def dial(
 ) -> tuple[trio.abc.Stream, trio.SocketStream]:
     """Connect to *origin*; return the stream to talk on and the socket below it.
 
-    Raises `ModelError`. When it raises, or is cancelled, nothing stays open. Bounded by the caller.
+    Raises `ModelError`, `NoFileLeft` where that is why. When it raises, or is cancelled, nothing stays open. Bounded
+    by the caller.
     """
     target = origin if proxy is None else proxy.origin
     try:
         tcp = await trio.open_tcp_stream(target.host, target.port)
     except OSError as error:
-        raise ModelError(
-            ModelErrorKind.CONNECTION_LOST, f"cannot connect to {target.address}: {error}", retry=True
-        ) from error
+        raise _unreachable(target, error) from error
     stream: trio.abc.Stream = tcp
     try:
         if proxy is not None and (tunnel or origin.scheme == "https"):
             await _tunnel(tcp, origin, proxy)
         if origin.scheme == "https":
             stream = await _encrypt(tcp, origin, ssl_context or default_ssl_context())
+    except OSError as error:
+        tcp.socket.close()
+        raise _unreachable(origin, error) from error
     except BaseException:
         tcp.socket.close()
         raise
     return stream, tcp
+
+
+class NoFileLeft(ModelError):
+    """This process, or this machine, may open no more files: no fault of the server's, and it passes."""
+
+    def __init__(self, target: Origin, why: str) -> None:
+        super().__init__(ModelErrorKind.OVERLOADED, f"cannot connect to {target.address}: {why}", retry=True)
+
+
+def _unreachable(target: Origin, error: OSError) -> ModelError:
+    why = why_no_file(error)
+    if why is not None:
+        return NoFileLeft(target, why)
+    return ModelError(
+        ModelErrorKind.CONNECTION_LOST, f"cannot connect to {target.address}: {error}", retry=True
+    )
 
 
 async def _tunnel(tcp: trio.SocketStream, origin: Origin, proxy: Proxy) -> None:
@@ -92,6 +114,9 @@ async def _encrypt(tcp: trio.SocketStream, origin: Origin, context: ssl.SSLConte
     try:
         await stream.do_handshake()
     except trio.BrokenResourceError as error:
+        why = why_no_file(error)
+        if why is not None:
+            raise NoFileLeft(origin, why) from error
         cause = error.__cause__
         if isinstance(cause, ssl.SSLCertVerificationError):
             raise ModelError(

@@ -10,7 +10,7 @@ import attrs
 import trio
 
 from exeunt.actors.models import ModelError, ModelErrorKind
-from exeunt.models.http.connect import dial
+from exeunt.models.http.connect import NoFileLeft, dial
 from exeunt.models.http.connection import Connection
 from exeunt.models.http.timeouts import Timeouts, positive_seconds, whole_number
 from exeunt.models.http.urls import Origin, Proxy
@@ -24,13 +24,14 @@ _DRAIN_SECONDS = 0.02
 class PoolLimits:
     """How many connections one pool may hold."""
 
-    max_connections: int = attrs.field(default=1000, validator=whole_number(1))
-    """In use and idle together. One call more waits, up to `Timeouts.pool`, first come first served. A
-    thousand streams of twenty pieces a second keep half a core busy; more are for another process. Each takes a
-    file, of which a process may often open 1,024: raise that."""
+    max_connections: int = attrs.field(default=10_000, validator=whole_number(1))
+    """In use and idle together. As many as a host runs turns (`HostOptions.running_turns`): a model takes seconds to
+    answer, and who waits for a connection waits for all of them. One call more waits, up to `Timeouts.pool`, first come
+    first served. Each takes a file, of which a process may often open 1,024:
+    `exeunt.allow_many_files()` raises that."""
     max_idle: int = attrs.field(default=1000, validator=whole_number(0))
-    """Kept open for the next call; the one idle for longest goes first. As many as may be in use: what a burst of calls
-    has opened serves the next one, and opening it anew takes as long as a third of a turn. What is too many expires."""
+    """Kept open for the next call; the one idle for longest goes first. What a burst of calls has opened serves the
+    next one, where opening it anew takes as long as a third of a turn. What is too many expires."""
     idle_expiry: float = attrs.field(default=30.0, validator=positive_seconds)
     """Seconds after which an idle connection is not used again: shorter than the 60 s of common load balancers.
     Looked at whenever a connection is taken, not by a timer."""
@@ -55,7 +56,7 @@ class PoolStatistics:
     expired: int
     """Idle connections that were closed because of their age, or because the server had closed them."""
     evicted: int
-    """Idle connections that were closed because there were too many."""
+    """Idle connections that were closed because there were too many, or no files were left."""
     refused: int
     """Calls that waited too long for a connection."""
 
@@ -138,9 +139,17 @@ class ConnectionPool:
     def close(self) -> None:
         """Close the idle connections; those in use are closed when given back. No call is served any more."""
         self._closed = True
+        self.close_idle()
+
+    def close_idle(self) -> int:
+        """Close the idle connections; return how many there were."""
+        closed = 0
         for connections in (self._idle, self._draining):
             while connections:
                 connections.pop().close()
+                closed += 1
+        self._evicted += closed
+        return closed
 
     @property
     def is_closed(self) -> bool:
@@ -205,7 +214,13 @@ class ConnectionPool:
     async def _open(self) -> Connection:
         # The permits bound what is in use; what is idle must make room.
         self._evict(self._limits.max_connections - self._in_use())
-        stream, tcp = await self.dial()
+        _pools_of_run().add(self)
+        try:
+            stream, tcp = await self.dial()
+        except NoFileLeft:
+            if not close_idle_connections():
+                raise
+            stream, tcp = await self.dial()
         self._opened += 1
         return Connection(stream, tcp)
 
@@ -235,6 +250,28 @@ class ConnectionPool:
         while len(self._idle) + len(self._draining) > room:
             self._evicted += 1
             (self._draining or self._idle).popleft().close()
+
+
+_pools: trio.lowlevel.RunVar[weakref.WeakSet[ConnectionPool]] = trio.lowlevel.RunVar(
+    "exeunt.models.http.pool"
+)
+
+
+def _pools_of_run() -> weakref.WeakSet[ConnectionPool]:
+    """The pools that have opened a connection in this trio run."""
+    try:
+        return _pools.get()
+    except LookupError:
+        _pools.set(made := weakref.WeakSet[ConnectionPool]())
+        return made
+
+
+def close_idle_connections() -> int:
+    """Close the connections of this trio run on which no call is under way; return how many there were.
+
+    For when no files are left: a pool that is not used looks at the age of its connections no more.
+    """
+    return sum(pool.close_idle() for pool in _pools_of_run())
 
 
 def _close_left_behind(*connections: deque[Connection]) -> None:

@@ -18,6 +18,7 @@ from exeunt.actors.models import (
     ReasoningBlocks,
     ToolCall,
     ToolDefinition,
+    is_transient,
     reasoning_blocks_of,
 )
 from exeunt.actors.text import encodable
@@ -57,6 +58,13 @@ class Encoded(msgspec.Struct, frozen=True):
     """The elements of `input`."""
     tail: bytes
     """Further fields, each with a comma before it."""
+    passing: int = 0
+    """How many of the last items stand in this request only: no later one will hold them."""
+
+    @property
+    def lasting(self) -> Sequence[bytes]:
+        """The elements that a later request of the same conversation begins with."""
+        return self.items[: len(self.items) - self.passing]
 
 
 class RequestEncoder:
@@ -110,6 +118,7 @@ class RequestEncoder:
             self._head + b"".join(instructions),
             [_encode(item) for item in items],
             b"".join(_tools(request.tools)),
+            sum(map(is_transient, request.messages[-1:])),
         )
 
     def encode_answer(self, answer: ModelResponse) -> list[bytes]:

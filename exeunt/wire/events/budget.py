@@ -11,6 +11,8 @@ Mapped = Iterable[WireEvent]
 
 
 def checkpoint(mapper: EventMapper, event: core.UsageCheckpoint) -> Mapped:
+    if mapper.figures is None:
+        mapper.pay(event)
     return mapper.persisted(event, {"totalNanoAiu": event.total_nano_aiu})
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from exeunt.actors import events as core
 from exeunt.actors.models import ModelErrorKind
 from exeunt.wire.events.clock import iso
+from exeunt.wire.events.figures import of_session
 from exeunt.wire.events.mapper import EventMapper, WireEvent
 
 Mapped = Iterable[WireEvent]
@@ -18,6 +19,18 @@ RATE_LIMIT = "rate_limit"
 
 USED_UP = ("quota", "billing")
 """Words in a provider's code of a limit that no waiting outlasts: that is an `errorType` of its own, `quota`."""
+
+LOST = {
+    "taken_over": (
+        "session_taken_over",
+        "Another server has taken the session over, or deleted it. Have it here again with session.resume",
+    ),
+    "journal": (
+        "session_lost",
+        "The server cannot write the session's log any more. Take the session up again with session.resume",
+    ),
+}
+"""`errorType` of a session that a server has lost, and what its clients are told, by why."""
 
 COMPACTION_TRIGGERS = frozenset(
     {"threshold", "context_limit_retry", "manual", "memory_pressure", "model_switch"}
@@ -60,11 +73,10 @@ def resume(mapper: EventMapper, event: core.SessionResume) -> Mapped:
 def shutdown(mapper: EventMapper, event: core.SessionShutdown) -> Mapped:
     data: dict[str, Any] = {
         "shutdownType": "routine",
-        "totalApiDurationMs": 0,
         "sessionStartTime": int(mapper.started * 1000),
         "codeChanges": {"linesAdded": 0, "linesRemoved": 0, "filesModified": []},
-        "modelMetrics": {},
         "currentModel": mapper.model,
+        **(of_session(mapper.usage or {}, mapper.account) if mapper.figures is None else mapper.figures()),
     }
     return mapper.persisted(event, data)
 
@@ -90,6 +102,12 @@ def failed(mapper: EventMapper, event: core.SessionFailed) -> Mapped:
     """The session takes no more messages: what clients know as an error, after which they wait for nothing."""
     data = {"errorType": "session_failed", "message": f"The session has failed: {event.cause}"}
     return mapper.persisted(event, data, "session.error")
+
+
+def lost(mapper: EventMapper, event: core.SessionLost) -> Mapped:
+    """The session is gone here: what clients know as an error, after which they wait for nothing."""
+    kind, why = LOST.get(event.cause, LOST["journal"])
+    return (mapper.ephemeral(event, {"errorType": kind, "message": why}, "session.error"),)
 
 
 def idle(mapper: EventMapper, event: core.SessionIdle) -> Mapped:

@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 
-from exeunt.actors.events import AssistantUsage, Event
+from exeunt.actors.events import AssistantUsage, Event, UsageCheckpoint
 from exeunt.actors.media import Media
+from exeunt.actors.state.account import NO_ACCOUNT, Account, Spent
 from exeunt.wire.events.clock import iso
 
 
@@ -59,12 +60,14 @@ class EventMapper:
     """
 
     __slots__ = (
+        "account",
         "approvals",
         "away",
         "calls",
         "data_from",
         "effort",
         "extra",
+        "figures",
         "last_call",
         "last_id",
         "media",
@@ -105,6 +108,10 @@ class EventMapper:
         self.usage: dict[str, Usage] | None = None
         """What calls have taken, by the name of the model."""
         self.last_call: AssistantUsage | None = None
+        self.account: Account = NO_ACCOUNT
+        """What the log says of calls of models with a price, where nobody else is asked for that."""
+        self.figures: Callable[[], dict[str, Any]] | None = None
+        """Sums up what a session has taken that ends, where it is in memory."""
         self.wants_own = False
         """Whether anybody has asked for events that the protocol does not have."""
         self.effort: str | None = None
@@ -129,6 +136,18 @@ class EventMapper:
         name = event.model if event.model in self.usage or len(self.usage) < MOST_MODELS else "other"
         self.usage[name] = self.usage.get(name, NO_CALLS).with_call(event)
         self.last_call = event
+
+    def pay(self, event: UsageCheckpoint) -> None:
+        """Add what the log says that one more call has cost."""
+        call = Spent(
+            1,
+            event.input_tokens,
+            event.output_tokens,
+            event.cache_read_tokens,
+            event.cache_write_tokens,
+            event.nano_aiu,
+        )
+        self.account = self.account.charged(event.model, call)
 
     def map(self, event: Event) -> Iterable["WireEvent"]:
         """Return what clients see of *event*: nothing, one event, or several."""

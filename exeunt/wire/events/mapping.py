@@ -14,6 +14,7 @@ MAPPINGS: dict[type[core.Event], Callable[[EventMapper, Any], Iterable[WireEvent
     core.SessionShutdown: life.shutdown,
     core.SessionError: life.error,
     core.SessionFailed: life.failed,
+    core.SessionLost: life.lost,
     core.SessionIdle: life.idle,
     core.ContextCleared: life.cleared,
     core.SessionTruncated: life.truncated,

@@ -1,7 +1,9 @@
 """Answers to requests that went to clients as events."""
 
+import re
 from typing import Any
 
+from exeunt.actors.outcomes import ToolResult
 from exeunt.actors.user_input import UserInputResponse
 from exeunt.wire.connection import Connection
 from exeunt.wire.messages.answers import PermissionAnswer, ToolAnswer, UserInputAnswer
@@ -19,6 +21,24 @@ def tool_call(connection: Connection, params: ToolAnswer) -> dict[str, Any]:
     name, arguments = served.asking.called(pending)
     pending.answer(result_from(params.result, params.error, name, arguments))
     return {"success": True}
+
+
+_REQUEST_ID = re.compile(rb'[{,]\s*"requestId"\s*:\s*"([0-9a-f-]{1,64})"')
+
+
+def tool_call_passed_over(connection: Connection, beginning: bytes, why: str) -> None:
+    """End the call whose result was too long to be read. Its client is told, but the SDKs do not try again."""
+    found = _REQUEST_ID.search(beginning)
+    if found is None:
+        return
+    request_id = found[1].decode()
+    # Clients write the id of the session first or last.
+    for served in connection.attached.values():
+        pending = (served.asking.calls or {}).get(request_id)
+        if pending is not None and pending.may_take_over(served.clients.get(connection)):
+            pending.answer(
+                ToolResult(f"The result of the tool was too long to be read: {why}", "failure", why)
+            )
 
 
 def permission(connection: Connection, params: PermissionAnswer) -> dict[str, Any]:

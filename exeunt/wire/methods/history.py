@@ -108,7 +108,7 @@ async def compact(connection: Connection, params: Compact) -> dict[str, Any]:
             done = await tracked(served, compaction)
     if done is None:
         return {"success": False, "messagesRemoved": 0, "tokensRemoved": 0}
-    sizes = estimate(served.handle.history.messages(), actor.options.tools.definitions)
+    sizes = estimate(served.handle.history.messages(), actor.options.tools.definitions, cited=served.cites)
     return {
         "success": True,
         "messagesRemoved": done.event.messages_removed,

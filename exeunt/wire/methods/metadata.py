@@ -8,10 +8,10 @@ import attrs
 from exeunt.actors.models import Message, ToolDefinition
 from exeunt.actors.prices import to_nano
 from exeunt.actors.sizes import CHARACTERS_A_TOKEN
-from exeunt.actors.state.account import NO_ACCOUNT, Account, Spent
+from exeunt.actors.state.account import NO_ACCOUNT, Account
 from exeunt.wire.connection import Connection
 from exeunt.wire.events.clock import iso
-from exeunt.wire.events.mapper import Usage
+from exeunt.wire.events.figures import milliseconds, of_models
 from exeunt.wire.files.paths import is_absolute, same
 from exeunt.wire.messages.sessions import OneSession
 from exeunt.wire.messages.settings import ContextInfo, HeaviestMessages, RecordContext, SetWorkingDirectory
@@ -76,7 +76,7 @@ def heaviest_messages(connection: Connection, params: HeaviestMessages) -> dict[
             "id": getattr(message, "id", ""),
             "label": message.content[:80],
             "role": message.role,
-            "tokens": tokens_of(message),
+            "tokens": tokens_of(message, cited=served.cites),
         }
         for message in served.handle.history.messages()
         if message.role not in ("system", "developer")
@@ -103,7 +103,7 @@ def recompute_tokens(connection: Connection, params: OneSession) -> dict[str, An
 def _sizes(connection: Connection, served: Served) -> Sizes:
     actor = connection.hub.host.find(served.session_id)
     definitions = () if actor is None else actor.options.tools.definitions
-    return estimate(served.handle.history.messages(), definitions)
+    return estimate(served.handle.history.messages(), definitions, cited=served.cites)
 
 
 def context_info(connection: Connection, params: ContextInfo) -> dict[str, Any]:
@@ -132,7 +132,7 @@ def context_attribution(connection: Connection, params: OneSession) -> dict[str,
     actor = connection.hub.host.find(served.session_id)
     definitions = () if actor is None else actor.options.tools.definitions
     messages = served.handle.history.messages()
-    sizes, limit = estimate(messages, definitions), served.token_limit
+    sizes, limit = estimate(messages, definitions, cited=served.cites), served.token_limit
     free = max(0, limit - sizes.total)
     instructions = _instructions(served, messages)
     return {
@@ -153,7 +153,7 @@ def context_attribution(connection: Connection, params: OneSession) -> dict[str,
                 "freeSpace": free,
                 "buffer": 0,
             },
-            "entries": _entries(messages, definitions),
+            "entries": _entries(messages, definitions, served.cites),
             "compactions": {"count": 0},
         }
     }
@@ -166,12 +166,14 @@ def _instructions(served: Served, messages: Sequence[Message]) -> int:
     return len(told) // CHARACTERS_A_TOKEN if there else 0
 
 
-def _entries(messages: Sequence[Message], tools: Sequence[ToolDefinition]) -> list[dict[str, Any]]:
+def _entries(
+    messages: Sequence[Message], tools: Sequence[ToolDefinition], cited: bool
+) -> list[dict[str, Any]]:
     tokens: dict[tuple[str, str], int] = {}
     for message in messages:
         system = message.role in ("system", "developer")
         source = ("system" if system else "message", str(message.role))
-        tokens[source] = tokens.get(source, 0) + tokens_of(message)
+        tokens[source] = tokens.get(source, 0) + tokens_of(message, cited=cited)
     for tool in tools:
         tokens["toolDefinition", tool.name] = estimate((), (tool,)).tools
     return [
@@ -219,15 +221,12 @@ def usage(connection: Connection, params: OneSession) -> dict[str, Any]:
     """
     served = connection.hub.find(connection.owner, params.sessionId)
     seen, paid, last = served.usage, _account(connection, served).models, served.mapper.last_call
-    metrics = {name: _of_model(sums) for name, sums in seen.items()}
-    for name, spent in paid.items():
-        reasoning = seen[name].reasoning_tokens if name in seen else 0
-        metrics[name] = {**_of_model(spent, reasoning), "totalNanoAiu": spent.nano}
+    metrics = of_models(seen, paid)
     return {
         "totalPremiumRequestCost": 0,
         "totalUserRequests": sum(one["requests"]["count"] for one in metrics.values()),
         "totalNanoAiu": to_nano(served.handle.statistics().credits_spent),
-        "totalApiDurationMs": int(sum(sums.seconds for sums in seen.values()) * 1000),
+        "totalApiDurationMs": milliseconds(seen),
         "sessionStartTime": iso(served.started),
         "codeChanges": {"linesAdded": 0, "linesRemoved": 0, "filesModifiedCount": 0, "filesModified": []},
         "modelMetrics": metrics,
@@ -235,19 +234,6 @@ def usage(connection: Connection, params: OneSession) -> dict[str, Any]:
         "lastCallInputTokens": 0 if last is None else last.input_tokens,
         "lastCallOutputTokens": 0 if last is None else last.output_tokens,
     }
-
-
-def _of_model(sums: Usage | Spent, reasoning_tokens: int = 0) -> dict[str, Any]:
-    reasoning = sums.reasoning_tokens if isinstance(sums, Usage) else reasoning_tokens
-    tokens = {
-        "inputTokens": sums.input_tokens,
-        "outputTokens": sums.output_tokens,
-        "cacheReadTokens": sums.cache_read_tokens,
-        "cacheWriteTokens": sums.cache_write_tokens,
-    }
-    if reasoning:
-        tokens["reasoningTokens"] = reasoning
-    return {"requests": {"count": sums.calls, "cost": 0}, "usage": tokens}
 
 
 def instruction_sources(connection: Connection, params: OneSession) -> dict[str, Any]:

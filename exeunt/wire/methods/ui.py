@@ -78,14 +78,7 @@ async def run_command(connection: Connection, served: Served, name: str, given: 
 
 
 async def _run(served: Served, name: str, args: str) -> str | None:
-    client = next(
-        (
-            one
-            for one in reversed(served.clients.values())
-            if any(c.name == name for c in one.config.commands or ())
-        ),
-        None,
-    )
+    client = next((one for one in reversed(served.clients.values()) if one.has_command(name)), None)
     if client is None:
         return f"Unknown command: {name}"
     data = {"command": f"/{name} {args}".rstrip(), "commandName": name, "args": args}

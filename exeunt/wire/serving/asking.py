@@ -16,6 +16,7 @@ from exeunt.actors.tools import ToolInvocation
 from exeunt.actors.turn import turn_questions
 from exeunt.actors.turn.live import Waiter
 from exeunt.actors.user_input import UserInputRequest
+from exeunt.wire.events.mapper import WireEvent
 from exeunt.wire.messages.ui import QueuedCommandResult
 from exeunt.wire.rpc import FAILED, RpcError
 from exeunt.wire.serving import abilities
@@ -98,9 +99,19 @@ class Asking:
     def owner(self, tool_name: str) -> Client | None:
         """Return the client that serves a tool: of several, the one that came last."""
         for client in reversed(self._served.clients.values()):
-            if tool_name in client.served_tools:
+            if tool_name in client.offered_tools:
                 return client
         return None
+
+    def would_do_too(self, client: Client, wire: WireEvent) -> bool:
+        """Whether *client* would do what another is asked to do, were it told of the request."""
+        data = wire.data
+        if wire.type == "external_tool.requested":
+            pending, does = self.calls, data["toolName"] in client.served_tools
+        else:
+            pending, does = self.questions, client.has_command(data["commandName"])
+        asked = None if pending is None else pending.get(data["requestId"])
+        return does and asked is not None and not asked.may_answer(client)
 
     async def call(self, invocation: ToolInvocation) -> ToolResult:
         """Hand a call to its client, and wait for the answer. The tool's time-out bounds that."""

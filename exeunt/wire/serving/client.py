@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from exeunt.wire.files.store import Provider
 from exeunt.wire.messages.sessions import ProviderConfig, SessionConfig
-from exeunt.wire.serving.tools import ClientTools
+from exeunt.wire.serving.tools import ClientTools, chosen
 
 NOTHING: Mapping[str, str] = {}
 """What a client has rewritten that rewrites no section."""
@@ -69,6 +69,19 @@ class Client:
     def served_tools(self) -> Mapping[str, Any]:
         """Its tools, by name."""
         return self.tools.by_name
+
+    @property
+    def offered_tools(self) -> Mapping[str, Any]:
+        """Those of its tools that its own filters let through, by name."""
+        own, config = self.tools.by_name, self.config
+        if config.availableTools is None and config.excludedTools is None:
+            return own
+        let_through = chosen(own, config.availableTools, config.excludedTools)
+        return {name: tool for name, tool in own.items() if name in let_through}
+
+    def has_command(self, name: str) -> bool:
+        """Whether it runs the command of this name."""
+        return any(command.name == name for command in self.config.commands or ())
 
     def token_providers(self) -> list[ProviderConfig]:
         """Return the providers that it gave and gets the tokens for."""

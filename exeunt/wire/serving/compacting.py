@@ -13,7 +13,14 @@ import attrs
 import trio
 
 from exeunt.actors.errors import ExeuntError, SessionBusy
-from exeunt.actors.events import Event, SessionCompacted, SessionFailed, SessionIdle, SessionShutdown
+from exeunt.actors.events import (
+    Event,
+    SessionCompacted,
+    SessionFailed,
+    SessionIdle,
+    SessionLost,
+    SessionShutdown,
+)
 from exeunt.actors.models import Message, ModelError, ModelErrorKind, ModelRequest, ModelResponse
 from exeunt.actors.session.putting import put_anywhere
 from exeunt.actors.text import encodable, without_datetime
@@ -85,7 +92,7 @@ class Compaction:
         self._messages: Sequence[Message] = tuple(context.request())
         self._count = context.length
         self._generation = context.generation
-        self._sizes = estimate(self._messages, actor.options.tools.definitions)
+        self._sizes = estimate(self._messages, actor.options.tools.definitions, cited=served.cites)
 
     async def run(self) -> Compacted | None:
         """Compact; `None` when it was given up. Raises `ModelError`, `ExeuntError`; clients are told in each case."""
@@ -179,7 +186,7 @@ class Compaction:
 
 
 def _setting(idle: trio.Event) -> Callable[[Event], object]:
-    ends = (SessionIdle, SessionShutdown, SessionFailed)
+    ends = (SessionIdle, SessionShutdown, SessionFailed, SessionLost)
     return lambda event: idle.set() if isinstance(event, ends) else None
 
 
@@ -247,7 +254,7 @@ def is_due(served: "Served") -> bool:
     context = actor.context
     if context.batch is not None or context.length < served.compacts_from:
         return False
-    total = estimate(context.request(), actor.options.tools.definitions).total
+    total = estimate(context.request(), actor.options.tools.definitions, cited=served.cites).total
     return total >= share * served.token_limit
 
 

@@ -18,7 +18,6 @@ from exeunt.wire.messages.sessions import CustomAgent, DefaultAgent, SessionConf
 from exeunt.wire.serving.client import Client
 from exeunt.wire.serving.models import Models
 from exeunt.wire.serving.system_message import system_message
-from exeunt.wire.serving.tools import chosen
 from exeunt.wire.serving.turn_questions import can_be_asked_to_switch
 
 if TYPE_CHECKING:
@@ -139,13 +138,7 @@ def _tools(
     without = default.excludedTools or () if agent is None and default is not None else ()
     made: dict[str, Tool[..., Any]] = {}
     for client in clients:
-        own = client.served_tools
-        config = client.config
-        if config.availableTools is None and config.excludedTools is None:
-            made.update(own)
-        else:
-            let_through = chosen(own, config.availableTools, config.excludedTools)
-            made.update({name: tool for name, tool in own.items() if name in let_through})
+        made.update(client.offered_tools)
     return tuple(
         tool for name, tool in made.items() if (only is None or name in only) and name not in without
     )

@@ -2,7 +2,15 @@
 
 import trio
 
-from exeunt.actors.events import Event, MessageDropped, SessionFailed, SessionShutdown, TurnEnd, UserMessage
+from exeunt.actors.events import (
+    Event,
+    MessageDropped,
+    SessionFailed,
+    SessionLost,
+    SessionShutdown,
+    TurnEnd,
+    UserMessage,
+)
 
 
 class Endings:
@@ -31,7 +39,7 @@ class Endings:
                 self._over.add(event.turn_id)
             case MessageDropped():
                 self._over.add(event.message_id)
-            case SessionShutdown() | SessionFailed():
+            case SessionShutdown() | SessionFailed() | SessionLost():
                 self._gone = True
             case _:
                 return

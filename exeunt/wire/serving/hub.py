@@ -10,8 +10,9 @@ from typing import Any, cast
 import trio
 
 from exeunt.actors.errors import ClientGone, ClientRefused, ExeuntError, SessionNotFound
-from exeunt.actors.events import Event, SessionIdle, SessionShutdown
+from exeunt.actors.events import Event, SessionIdle, SessionLost, SessionShutdown
 from exeunt.actors.hooks import HookInvocation
+from exeunt.actors.options import SessionOptions
 from exeunt.actors.outcomes import ToolResult
 from exeunt.actors.permissions import LeavePending, PermissionRequest, UserNotAvailable
 from exeunt.actors.tools import ToolInvocation, ask_user_tool
@@ -45,7 +46,7 @@ HISTORIES_AT_ONCE = 4
 """Whole logs that are made into answers at the same time: 100,000 events are some 30 MB."""
 
 
-_RESTS = (SessionIdle, SessionShutdown)
+_RESTS = (SessionIdle, SessionLost, SessionShutdown)
 """Events after which a session makes no request for some time."""
 
 
@@ -92,6 +93,7 @@ class Hub:
             current_datetime=options.current_datetime,
         )
         host.observe(self._observe)
+        host.serving.append(self._options)
 
     # --- What the sessions call ------------------------------------------------------------------------------
 
@@ -101,6 +103,11 @@ class Hub:
             show(served, events)
         if session_id in self.sockets and any(isinstance(event, _RESTS) for event in events):
             self._hang_up(session_id)
+
+    def _options(self, session_id: str) -> SessionOptions | None:
+        """Return what a session of our clients runs with, which comes back into memory."""
+        served = self.sessions.get(session_id)
+        return None if served is None or served.session is None else served.options()[1]
 
     def _hang_up(self, session_id: str) -> None:
         """The session has nothing left to do: its web sockets are closed that serve no request."""
@@ -179,9 +186,9 @@ class Hub:
         """Return a session once it is known whether it is there: not before it has come, or left."""
         while True:
             served = self.sessions.get(session_id)
-            if served is not None and served.ready is None and served.is_lost:
-                # Nothing of it holds any more: the log has gone on elsewhere.
-                self.left(served)
+            if served is not None and served.ready is None and served.is_gone:
+                # Lost in the moment in which it had been taken up.
+                self.lost(served)
             news = self._unsettled(session_id)
             if news is None:
                 return self.sessions.get(session_id)
@@ -225,12 +232,19 @@ class Hub:
         if not departing and self.sessions.get(served.session_id) is served:
             self._remove(served)
 
+    def lost(self, served: Served) -> None:
+        """The session has left memory, because its log is not ours any more: nothing of it holds, for nobody."""
+        served.clients.clear()
+        served.is_lost = True
+        self.left(served)
+
     def _remove(self, served: Served) -> None:
         del self.sessions[served.session_id]
         files, served.files = served.files, None
         if files is not None:
             self.closing[served.session_id] = files
-            if served.session is None:
+            if served.session is None or served.is_lost:
+                # What they would say was not to be, or is for another server to say.
                 files.abandon()
             else:
                 files.close()

@@ -15,7 +15,9 @@ from exeunt.actors.events import (
 )
 from exeunt.actors.options import SessionOptions
 from exeunt.actors.session import Session
+from exeunt.actors.state.account import NO_ACCOUNT
 from exeunt.wire.events.clock import iso
+from exeunt.wire.events.figures import of_session
 from exeunt.wire.events.mapper import EventMapper, Usage, WireEvent
 from exeunt.wire.events.outside import OUTSIDE
 from exeunt.wire.files.session import SessionFiles
@@ -30,7 +32,7 @@ from exeunt.wire.serving.client import NOTHING, Client, Peer, called
 from exeunt.wire.serving.compacting import LEAST_MESSAGES, Compaction
 from exeunt.wire.serving.reading import whole
 from exeunt.wire.serving.request_headers import RequestHeaders
-from exeunt.wire.serving.sizes import token_limit
+from exeunt.wire.serving.sizes import estimate, token_limit
 from exeunt.wire.serving.system_message import instructions_told
 
 if TYPE_CHECKING:
@@ -55,7 +57,10 @@ kept, `session.idle` before all, tell clients to go on."""
 ENDINGS = frozenset({"assistant.idle", "session.idle"})
 """Events that tell clients that nothing is left to wait for."""
 
-NOT_FOR_ALL = OUTSIDE | ENDINGS
+REQUESTS = frozenset({"command.execute", "external_tool.requested"})
+"""Events that ask one client to do something. The SDKs of all that are told of it, and could do it, do it."""
+
+NOT_FOR_ALL = OUTSIDE | ENDINGS | REQUESTS
 """Events that not each client is told."""
 
 
@@ -85,6 +90,7 @@ class Served:
         "headers",
         "hub",
         "instructions",
+        "is_lost",
         "mapper",
         "overruled",
         "ready",
@@ -124,11 +130,14 @@ class Served:
         """Messages from which on the context may be compacted by itself."""
         self.files: SessionFiles | None = None
         """Its transcript and its workspace, where somebody keeps them."""
+        self.is_lost = False
+        """Whether another server has its log now, or nobody can write it: what was attached here is no more."""
         self.used = False
         """Whether anything was done with it: a message, a name, a note, a call."""
         self.answers: list[LastAnswer] | None = None
         """Of those who wait for one."""
         self.mapper = EventMapper(session_id, config.workingDirectory or hub.working_directory)
+        self.mapper.figures = self._figures
         if hub.host.tracing is not None:
             self.mapper.trace_of_call = partial(hub.host.tracing.carrier, session_id)
         self._head = b'{"jsonrpc":"2.0","method":"session.event","params":{"sessionId":%b,"event":' % encode(
@@ -230,8 +239,8 @@ class Served:
         return self.session
 
     @property
-    def is_lost(self) -> bool:
-        """Whether another server has taken it up, or deleted it; it has left memory here without a word then."""
+    def is_gone(self) -> bool:
+        """Whether it has left memory for good."""
         return self.session is not None and self.session.statistics().status == "closed"
 
     def options(self) -> tuple[str, SessionOptions]:
@@ -282,6 +291,20 @@ class Served:
         files = self.files
         return None if files is None or files.workspace is None else files.store.place("")
 
+    def _figures(self) -> dict[str, Any]:
+        """Return what the session has taken, and how large its context is. For its end, while it is still there."""
+        actor = self.hub.host.find(self.session_id)
+        if actor is None:
+            return of_session(self.usage, NO_ACCOUNT)
+        sizes = estimate(actor.context.visible(), actor.options.tools.definitions, cited=self.cites)
+        return {
+            **of_session(self.usage, actor.state.account),
+            "currentTokens": sizes.total,
+            "systemTokens": sizes.system,
+            "conversationTokens": sizes.conversation,
+            "toolDefinitionsTokens": sizes.tools,
+        }
+
     # --- Events --------------------------------------------------------------------------------------------
 
     def prime(self, events: Sequence[Event], model: str, started: float) -> None:
@@ -301,6 +324,11 @@ class Served:
             self.mapper.mode = (actor.state.labels or {}).get("mode", self.mapper.mode)
 
     @property
+    def cites(self) -> bool:
+        """Whether its model is to say where its words come from."""
+        return bool(self.config.enableCitations)
+
+    @property
     def token_limit(self) -> int:
         """Tokens that a request may have: as the client says of the model, or as the server takes for granted."""
         return token_limit(self.config, self.model) or self.hub.options.context_tokens
@@ -318,11 +346,19 @@ class Served:
         droppable = kind in DROPPABLE
         if kind in NOT_FOR_ALL:
             for client in clients.values():
-                if client.waits_for_idle if kind in ENDINGS else client.wants(kind):
+                if self._is_for(client, wire):
                     client.show(body, droppable)
             return
         for client in clients.values():
             client.show(body, droppable)
+
+    def _is_for(self, client: Client, wire: WireEvent) -> bool:
+        """Whether *client* is told of an event that not each is told."""
+        if wire.type in ENDINGS:
+            return client.waits_for_idle
+        if wire.type in REQUESTS:
+            return not self.asking.would_do_too(client, wire)
+        return client.wants(wire.type)
 
     @contextmanager
     def watching_answers(self) -> Generator[LastAnswer]:

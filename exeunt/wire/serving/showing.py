@@ -13,6 +13,7 @@ from exeunt.actors.events import (
     SessionIdle,
     SessionLimitsChanged,
     SessionLimitsExhaustedRequested,
+    SessionLost,
     SessionModelChange,
     SessionResume,
     SessionShutdown,
@@ -47,6 +48,8 @@ def show(served: "Served", events: Sequence[Event]) -> None:
     """Tell the clients of a session what has happened, and do what follows from it. Never waits."""
     mapper, headers, files = served.mapper, served.headers, served.files
     for event in events:
+        if type(event) is SessionLost and served.session is None:
+            return  # one of several attempts to take it up
         for wire in mapper.map(event):
             served.tell(wire)
             if files is not None:
@@ -67,6 +70,8 @@ def show(served: "Served", events: Sequence[Event]) -> None:
             _changed(served, event)
         elif kind is SessionShutdown:
             served.hub.left(served)
+        elif kind is SessionLost:
+            served.hub.lost(served)
         elif files is not None:
             _filed(files, event)
 
@@ -101,9 +106,10 @@ def _tell_size(served: "Served", usage: AssistantUsage) -> None:
     if actor is None or not served.clients:
         return
     tokens = usage.input_tokens + usage.output_tokens
+    definitions = actor.options.tools.definitions
     data = {
         "tokenLimit": served.token_limit,
-        "currentTokens": tokens or estimate(actor.context.visible(), actor.options.tools.definitions).total,
+        "currentTokens": tokens or estimate(actor.context.visible(), definitions, cited=served.cites).total,
         "messagesLength": actor.context.conversation_length,
     }
     served.tell(served.mapper.beside(usage, "session.usage_info", data))

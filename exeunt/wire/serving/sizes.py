@@ -24,19 +24,21 @@ class Sizes:
         return self.system + self.conversation + self.tools
 
 
-def tokens_of(message: Message) -> int:
-    """Estimate the tokens of one message."""
-    return characters_of(message) // CHARACTERS_A_TOKEN
+def tokens_of(message: Message, *, cited: bool = False) -> int:
+    """Estimate the tokens of one message; where the model is to cite, with what it may cite of a result."""
+    return characters_of(message, cited=cited) // CHARACTERS_A_TOKEN
 
 
-def estimate(messages: Iterable[Message], tools: Sequence[ToolDefinition] = ()) -> Sizes:
+def estimate(
+    messages: Iterable[Message], tools: Sequence[ToolDefinition] = (), *, cited: bool = False
+) -> Sizes:
     """Estimate the tokens of system and developer messages, of the conversation, and of the tools' definitions."""
     system = conversation = 0
     for message in messages:
         if message.role in ("system", "developer"):
             system += tokens_of(message)
         else:
-            conversation += tokens_of(message)
+            conversation += tokens_of(message, cited=cited)
     return Sizes(system, conversation, len(encode(tools)) // CHARACTERS_A_TOKEN if tools else 0)
 
 

@@ -9,6 +9,10 @@ import msgspec
 
 from exeunt.models.responses.requests import Encoded
 
+MOST_OUTDATED = 20
+"""Messages that hold no more and that a server still sees. Each says that later ones supersede it, and is some 50
+tokens of each further call. With more of them the request is sent whole, without them."""
+
 
 class Socket(Protocol):
     """An open web socket. Whoever holds it is its only user; one that raised or was cancelled is of no more use."""
@@ -51,9 +55,11 @@ class Remembered:
 
     response_id: str
     items: int
-    """How many elements of `input` the server has seen, those of its answer too."""
+    """How many elements of `input` the server has seen that stay, those of its answer too."""
     digest: bytes
     """Of those elements."""
+    outdated: int = 0
+    """Elements that it has seen besides, and that no request would hold any more."""
 
 
 class Line:
@@ -71,21 +77,30 @@ class Line:
         self.last: Remembered | None = None
 
     def continuing(self, parts: Encoded) -> bytes | None:
-        """Return the message for a request that goes on from the last answer; `None` where it does not."""
+        """Return the message for a request that goes on from the last answer; `None` where it does not.
+
+        Then that is forgotten: the request is sent whole, and makes the server begin anew.
+        """
         last = self.last
         if (
             last is None
-            or len(parts.items) <= last.items
+            or last.outdated > MOST_OUTDATED
+            or len(parts.lasting) <= last.items
             or _digest(parts.items[: last.items]) != last.digest
         ):
+            self.last = None
             return None
         previous = b',"previous_response_id":' + msgspec.json.encode(last.response_id)
         return _message(parts.head + previous, parts.items[last.items :], parts.tail)
 
     def remember(self, response_id: str, parts: Encoded, answer: Sequence[bytes]) -> None:
-        """Note what the server knows now: the request, and its answer as a later request will hold it."""
-        known = [*parts.items, *answer]
-        self.last = Remembered(response_id, len(known), _digest(known)) if response_id else None
+        """Note what the server knows now: the request, and its answer as a later request will hold it.
+
+        What stood in this request only, such as the credits that were left, the server goes on seeing.
+        """
+        known = [*parts.lasting, *answer]
+        outdated = parts.passing + (0 if self.last is None else self.last.outdated)
+        self.last = Remembered(response_id, len(known), _digest(known), outdated) if response_id else None
 
 
 def whole(parts: Encoded) -> bytes:

@@ -101,6 +101,7 @@ class ResponsesSocketModel(ResponsesModel):
 
     async def _begin(self, request: ModelRequest, deadline: float) -> tuple[Line, Any, Encoded]:
         """Send *request*; return the connection, the first event of the answer, and what was asked."""
+        request = self._refused.left_out(request)
         parts = self._encoder.encode_parts(request)
         line = await self.lines.take(request.session_id)
         if line is not None:
@@ -130,6 +131,8 @@ class ResponsesSocketModel(ResponsesModel):
                 error = _error_in(event)
                 if error is None:
                     asked = True
+                    if bare is not None:
+                        self._refused.note(request)
                     return event, parts
                 line.last = None
                 if continued and FORGOTTEN in str(event):
