@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import attrs
 import cattrs
@@ -21,7 +21,20 @@ def _strictly(value: Any, kind: type) -> Any:
     return value
 
 
+def _is_literal(kind: Any) -> bool:
+    origin: Any = get_origin(kind)
+    return origin is Literal
+
+
+def _one_of(value: Any, kind: Any) -> Any:
+    choices = get_args(kind)
+    if not any(type(value) is type(choice) and value == choice for choice in choices):
+        raise ValueError(f"expected one of {', '.join(map(str, choices))}, got {value!r:.80}")
+    return value
+
+
 _converter = cattrs.Converter()
+_converter.register_structure_hook_func(_is_literal, _one_of)
 for _kind in (str, int, bool):
     _converter.register_structure_hook(_kind, _strictly)
 

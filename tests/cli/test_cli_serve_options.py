@@ -1,14 +1,23 @@
 """What the options and variables of the servers come to."""
 
+import gc
 import logging
 import os
+import weakref
 from pathlib import Path
 
 import pytest
+import trio
+from trio.testing import MockClock
 
 from exeunt import InvalidConfiguration
 from exeunt.cli.serve import serving
 from exeunt.cli.serve.switches import ROOTS, instruction_roots, switched_on
+from exeunt.testing import ScriptedModel, checked_host
+from exeunt.wire.options import Tokens, WireOptions
+from exeunt.wire.server import WireServer
+from exeunt.wire.serving.models import DefaultProvider
+from tests.wire.wire_client import Wire
 
 
 @pytest.mark.parametrize(
@@ -53,3 +62,28 @@ def test_the_folders_of_instructions_come_from_options_or_from_a_variable(tmp_pa
     assert instruction_roots({}, anywhere=True) == (Path("/"),)
     with pytest.raises(InvalidConfiguration, match="three' is no folder"):
         instruction_roots({}, [tmp_path / "three"])
+
+
+async def test_a_server_keeps_no_options_of_sessions_that_have_left_memory(autojump_clock: MockClock) -> None:
+    default = DefaultProvider(client=ScriptedModel(["hi", "again"]), model="m")
+    served = serving.Served(default=default, options=WireOptions())
+    async with checked_host(options=served.host_options) as host, trio.open_nursery() as nursery:
+        wire = Wire(
+            WireServer(host, options=served.options, tokens=Tokens({}), default=default), host, nursery
+        )
+        client = await wire.connect()
+        await client.create(systemMessage={"mode": "replace", "content": "long " * 1000})
+        await client.say()
+        await client.event("session.idle")
+        actor = host.find("s")
+        assert actor is not None
+        options = weakref.ref(actor.options)
+        del actor
+        await client.call("session.detach", sessionId="s")
+        gc.collect()
+        assert options() is None
+        # Who takes it up says anew what it runs with.
+        await client.call("session.resume", sessionId="s")
+        await client.say()
+        await client.event("session.idle", 2)
+        nursery.cancel_scope.cancel()

@@ -8,6 +8,7 @@ import trio
 
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.models import ModelClient, ModelError
+from exeunt.actors.options import SessionOptions
 from exeunt.models import model_from_provider
 from exeunt.models.openai import OpenAIModel
 from exeunt.testing.http_double import HttpReply, open_http_double
@@ -64,6 +65,19 @@ def test_a_base_url_without_its_beginning_is_told_so_without_its_secrets(base_ur
     with pytest.raises(InvalidConfiguration) as refused:
         model_from_provider("m", {"type": "openai", "base_url": base_url})
     assert str(refused.value) == said
+
+
+@pytest.mark.parametrize(
+    ("provider", "name"),
+    [
+        ({"type": "openai"}, "openai"),
+        ({"type": "openai", "wire_api": "responses"}, "openai"),
+        ({"type": "openai", "wire_api": "responses", "transport": "websockets"}, "openai"),
+        ({"type": "anthropic"}, "anthropic"),
+    ],
+)
+def test_metrics_and_traces_name_whose_api_it_is(provider: dict[str, str], name: str) -> None:
+    assert SessionOptions(model=model_from_provider("m", provider)).provider_name == name
 
 
 def test_a_model_can_be_made_outside_of_trio() -> None:

@@ -234,7 +234,8 @@ async def test_an_answer_that_gives_too_little_is_refused_and_the_request_stays(
         for wrong in ({"action": "add", "additionalAiCredits": 5}, {"action": "set"}, {"action": "add"}):
             with pytest.raises(WireFailure, match="credits"):
                 await decide(client, asked["requestId"], **wrong)
-        with pytest.raises(WireFailure, match="action"):
+        said = r"expected one of add, set, unset, cancel, got 'double' @ params\.response\.action"
+        with pytest.raises(WireFailure, match=said):
             await decide(client, asked["requestId"], action="double")
         assert await decide(client, asked["requestId"], action="unset")
         await client.event("session.idle", 2)

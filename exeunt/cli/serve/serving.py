@@ -47,7 +47,10 @@ class Served:
     @property
     def host_options(self) -> HostOptions:
         """The bounds of the host."""
-        return HostOptions(passivate_after=self.idle_timeout, journal_wait=self.journal_wait)
+        # Who takes a session up says what it runs with: options of those that have left are of no use to anybody.
+        return HostOptions(
+            passivate_after=self.idle_timeout, journal_wait=self.journal_wait, remembered_options=0
+        )
 
 
 def check(what: Served, *, address: str, port: int | None, unix: Path | None) -> None:
@@ -141,7 +144,7 @@ async def serve_stdio(what: Served) -> int:
                 nursery.cancel_scope.cancel()
 
         with server.scraped():
-            await _until_told(until_left)
+            await _until_told(until_left, server.say_goodbye)
     return 0
 
 
@@ -153,8 +156,10 @@ def _ends_already(number: int, frame: object) -> None:
     """Take no notice of a signal that asks for what is under way."""
 
 
-async def _until_told(ended: Callable[[], Awaitable[None]]) -> None:
-    """Wait for *ended*, or for a signal that asks for the end."""
+async def _until_told(
+    ended: Callable[[], Awaitable[None]], farewell: Callable[[], Awaitable[None]] | None = None
+) -> None:
+    """Wait for *ended*, or for a signal that asks for the end; before that cancels *ended*, say *farewell*."""
     # Clients that have started a server end it twice: by their last request, and by a signal right behind it. What is
     # found here holds again once the receiver below is closed, while the host still writes what it was told.
     signal.signal(signal.SIGTERM, _ends_already)
@@ -163,6 +168,8 @@ async def _until_told(ended: Callable[[], Awaitable[None]]) -> None:
         async def signalled() -> None:
             with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as signals:
                 async for _ in signals:
+                    if farewell is not None:
+                        await farewell()
                     nursery.cancel_scope.cancel()
                     return
 

@@ -32,6 +32,9 @@ class AnthropicModel(HttpModel):
     own connection and disturbs no other. Without `aclose` the connections go with the object.
     """
 
+    provider = "anthropic"
+    """Whose API it is, in metrics and traces."""
+
     def __init__(
         self,
         model: str,

@@ -46,6 +46,9 @@ class OpenAIClientModel:
     calls, since the session retries. Of the time-outs, `connect` and `pool` are the client's own.
     """
 
+    provider = "openai"
+    """Whose API it is, in metrics and traces."""
+
     def __init__(
         self,
         client: openai.AsyncOpenAI,

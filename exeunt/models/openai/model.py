@@ -25,6 +25,9 @@ class OpenAIModel(HttpModel):
     own connection and disturbs no other. Without `aclose` the connections go with the object.
     """
 
+    provider = "openai"
+    """Whose API it is, in metrics and traces."""
+
     def __init__(
         self,
         model: str,

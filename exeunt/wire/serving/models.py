@@ -44,7 +44,7 @@ NO_PROVIDER = (
     "EXEUNT_PROVIDER_BASE_URL"
 )
 
-NO_NAME = "no model: name one for the session, or start the server with --model"
+NO_NAME = "no model: name one for the session, or start the server with --model or EXEUNT_PROVIDER_MODEL"
 
 
 class NoModel:
