@@ -1,12 +1,12 @@
 """A log as the beginning of another session's."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 import trio
 
 from exeunt.actors.errors import InvalidConfiguration, JournalError
-from exeunt.actors.events import Event, SessionStart
+from exeunt.actors.events import Event, MessageAccepted, MessageDropped, Origin, SessionStart, UserMessage
 from exeunt.actors.ports import SessionLog
 from exeunt.supervisor.journal.protocol import Journal
 
@@ -17,12 +17,15 @@ CLEAN_UP_TIMEOUT = 10.0
 """Seconds that the removal of a half-made log may take when the fork is cancelled or fails."""
 
 
-async def fork_log(journal: Journal, source_id: str, new_id: str, at_seq: int | None = None) -> SessionLog:
+async def fork_log(
+    journal: Journal, source_id: str, new_id: str, at_seq: int | None = None, *, keep_queue: bool = True
+) -> SessionLog:
     """Copy the log of *source_id* up to event *at_seq*, or all that is durable now, into a new log; return that.
 
-    Events keep their ids; `SessionStart.session_id` is *new_id*. The copy is durable when this returns. The source may
-    be live and does not notice. Raises `SessionNotFound`, `SessionExists`, `InvalidConfiguration` for an event that the
-    source does not have, `JournalError`. When it fails or is cancelled there is no new session.
+    Events keep their ids; `SessionStart.session_id` is *new_id*. Messages that wait at that point wait in the copy too;
+    without *keep_queue* they are withdrawn there, by events of the copy's own. The copy is durable when this returns.
+    The source may be live and does not notice. Raises `SessionNotFound`, `SessionExists`, `InvalidConfiguration` for an
+    event that the source does not have, `JournalError`. When it fails or is cancelled there is no new session.
     """
     has = (await journal.metadata(source_id)).events
     end = has if at_seq is None else at_seq
@@ -32,7 +35,7 @@ async def fork_log(journal: Journal, source_id: str, new_id: str, at_seq: int | 
         )
     log = await journal.create(new_id)
     try:
-        await _copy(journal, source_id, new_id, log, end)
+        await _copy(journal, source_id, new_id, log, end, keep_queue=keep_queue)
     except BaseException:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + CLEAN_UP_TIMEOUT):
             await _remove(journal, new_id)
@@ -40,16 +43,39 @@ async def fork_log(journal: Journal, source_id: str, new_id: str, at_seq: int | 
     return log
 
 
-async def _copy(journal: Journal, source_id: str, new_id: str, log: SessionLog, end: int) -> None:
+async def _copy(
+    journal: Journal, source_id: str, new_id: str, log: SessionLog, end: int, *, keep_queue: bool
+) -> None:
     seq = 0
+    last: Event | None = None
+    waiting: dict[str, None] = {}
     while seq < end:
         events = await journal.read(source_id, seq + 1, min(PART, end - seq))
         if not events:
             raise JournalError(f"session {source_id!r} lost event {seq + 1} while it was forked")
         await log.wait_room()
         log.append(_renamed(events, new_id))
-        seq = events[-1].seq
+        last = events[-1]
+        seq = last.seq
         await log.wait_durable(seq)
+        for event in events:
+            if isinstance(event, MessageAccepted):
+                waiting[event.message_id] = None
+            elif isinstance(event, UserMessage | MessageDropped) and event.message_id is not None:
+                waiting.pop(event.message_id, None)
+    if last is not None and waiting and not keep_queue:
+        await log.wait_room()
+        log.append(_withdrawn(last, waiting))
+        await log.wait_durable(seq + len(waiting))
+
+
+def _withdrawn(last: Event, messages: Iterable[str]) -> Sequence[Event]:
+    """What ends *messages* after *last*, of an origin of its own: the source has other events by these numbers."""
+    origin = Origin.fresh(last.id, last.seq + 1)
+    return [
+        MessageDropped(origin, number, last.time, message, "withdrawn")
+        for number, message in enumerate(messages, last.seq + 1)
+    ]
 
 
 def _renamed(events: Sequence[Event], new_id: str) -> Sequence[Event]:

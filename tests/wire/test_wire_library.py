@@ -16,13 +16,11 @@ async def test_a_session_is_truncated_and_forked(autojump_clock: MockClock) -> N
     async with open_wire(model) as wire:
         client = await wire.connect()
         await client.create()
-        await client.call("session.eventLog.registerInterest", sessionId="s", eventType="turn.end")
         for number in (1, 2):
             await client.say(f"message {number}")
             await client.event("session.idle", number)
-        first_end = client.events("turn.end")[0]["id"]
-        forked = await client.call("sessions.fork", sessionId="s", toEventId=first_end)
         second = client.events("user.message")[1]["id"]
+        forked = await client.call("sessions.fork", sessionId="s", toEventId=second)
         back = await client.call("session.history.truncate", sessionId="s", eventId=second)
         assert back["eventsRemoved"] > 0
         assert client.events("session.snapshot_rewind")[0]["data"]["upToEventId"] == second
@@ -33,12 +31,36 @@ async def test_a_session_is_truncated_and_forked(autojump_clock: MockClock) -> N
         await client.say("message 3")
         await client.event("session.idle", 3)
         assert [m.content for m in model.requests[-1].messages] == ["message 1", "one", "message 3"]
-        with pytest.raises(WireFailure, match="has no event"):
+        with pytest.raises(WireFailure, match="event nothing not found"):
             await client.call("sessions.fork", sessionId="s", toEventId="nothing")
+        with pytest.raises(WireFailure, match="the first of the log"):
+            await client.call("sessions.fork", sessionId="s", toEventId=kept[0]["id"])
         await client.call("session.resume", sessionId=forked["sessionId"])
+        copied = (await client.call("session.getMessages", sessionId=forked["sessionId"]))["events"]
+        assert second not in [event["id"] for event in copied]
         await client.say("message 4", session=forked["sessionId"])
         await client.event("session.idle", 4)
         assert [m.content for m in model.requests[-1].messages] == ["message 1", "one", "message 4"]
+
+
+async def test_a_fork_has_no_message_that_waits_in_the_other_session(autojump_clock: MockClock) -> None:
+    model = ScriptedModel([after(5, "one"), "two", "of the fork"])
+    async with open_wire(model) as wire:
+        client = await wire.connect()
+        await client.create()
+        await client.say("message 1")
+        await client.say("message 2")
+        await client.event("session.idle")
+        second = client.events("user.message")[1]["id"]
+        for boundary in ({"toEventId": second}, {}):
+            forked = await client.call("sessions.fork", sessionId="s", **boundary)
+            await client.call("session.resume", sessionId=forked["sessionId"])
+            pending = await client.call("session.queue.pendingItems", sessionId=forked["sessionId"])
+            assert pending["items"] == []
+            copied = (await client.call("session.getMessages", sessionId=forked["sessionId"]))["events"]
+            said = [event["data"]["content"] for event in copied if event["type"] == "user.message"]
+            assert said == (["message 1"] if boundary else ["message 1", "message 2"])
+            assert len({event["id"] for event in copied}) == len(copied)
 
 
 async def test_what_is_known_of_a_session(autojump_clock: MockClock) -> None:

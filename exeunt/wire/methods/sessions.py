@@ -173,7 +173,7 @@ def get_foreground(connection: Connection, params: Nothing) -> dict[str, Any]:
 
 def set_foreground(connection: Connection, params: SetForeground) -> dict[str, Any]:
     """Refuse it: a server has no screen."""
-    return {"success": False, "error": "there is no foreground: this is a server, not a TUI with a server"}
+    return {"success": False, "error": "Not running in TUI+server mode: there is no foreground"}
 
 
 async def suspend(connection: Connection, params: OneSession) -> None:

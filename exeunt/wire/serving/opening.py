@@ -234,9 +234,11 @@ async def _attach(hub: Hub, served: Served, client: Client, instructions: Instru
 
 
 async def fork(hub: Hub, tenant: str, session_id: str, at: str | None) -> str:
-    """Make a session of the beginning of another's log, and let it rest; return its id.
+    """Make a session of another's log before the event *at*, or of all of it, and let it rest; return its id.
 
-    Raises `SessionNotFound`, also for a session of another tenant, `UnknownEvent`, `JournalError`.
+    Messages that wait in the other session do not wait in the copy: what a client sees of the log has none of them.
+    Raises `SessionNotFound`, also for a session of another tenant, `UnknownEvent`, `InvalidConfiguration` for the
+    log's first event, `JournalError`.
     """
     try:
         metadata = await hub.host.journal.metadata(session_id)
@@ -244,9 +246,13 @@ async def fork(hub: Hub, tenant: str, session_id: str, at: str | None) -> str:
         raise not_found(session_id) from None
     if metadata.tenant != tenant:
         raise not_found(session_id)
-    seq = None if at is None else await _number_of(hub, session_id, at)
+    last = None if at is None else await _number_of(hub, session_id, at) - 1
+    if last == 0:
+        raise InvalidConfiguration(
+            f"nothing stands before event {at}, the first of the log: name a later one"
+        )
     made = str(uuid4())
-    await fork_log(hub.host.journal, session_id, made, seq)
+    await fork_log(hub.host.journal, session_id, made, last, keep_queue=False)
     return made
 
 
@@ -255,7 +261,8 @@ async def _number_of(hub: Hub, session_id: str, event_id: str) -> int:
     found = await hub.host.journal.read(session_id, seq, 1) if seq else ()
     if seq is None or not found or found[0].id != event_id:
         raise UnknownEvent(
-            f"the log of session {session_id!r} has no event {event_id!r:.80}", session_id=session_id
+            f"event {event_id:.80} not found: the log of session {session_id!r} has no event of that id",
+            session_id=session_id,
         )
     return seq
 
