@@ -300,8 +300,8 @@ class DurableJournal:
 
     async def _settle_new(self) -> None:
         """Wait until the database knows each session that was made before. Where it is away, it knows those it has."""
-        with trio.move_on_after(NEW_WAIT), contextlib.suppress(JournalUnavailable):
-            for session_id in [each for each in self._busy if each in self._new]:
+        for session_id in [each for each in self._busy if each in self._new]:
+            with contextlib.suppress(JournalUnavailable):
                 await self._settle(session_id)
 
     async def read(self, session_id: str, from_seq: int = 1, limit: int | None = None) -> Sequence[Event]:
@@ -355,7 +355,8 @@ class DurableJournal:
         if limit < 1:
             raise InvalidConfiguration(f"limit must be at least 1 session a page, not {limit}")
         if page is None:
-            await self._settle_new()
+            with trio.move_on_after(NEW_WAIT):
+                await self._settle_new()
         found, following = await trio.to_thread.run_sync(
             self._store.list, tenant, limit, page, limiter=self._readers
         )

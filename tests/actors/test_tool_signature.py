@@ -145,7 +145,7 @@ def test_a_result_annotation_that_cannot_be_resolved_does_not_matter() -> None:
 def test_names_that_only_a_type_checker_knows_need_no_quotes() -> None:
     made = defined("def handler(a: int, ctx: ToolInvocation | None, b: int = 2) -> Missing: return ctx, a, b")
 
-    described = tool(made["handler"])
+    described = tool(cast("Callable[..., Any]", made["handler"]))
 
     assert list(described.definition.parameters["properties"]) == ["a", "b"]
     assert call(described, '{"a": 1}') == (MARK, 1, 2)

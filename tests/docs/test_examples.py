@@ -14,7 +14,7 @@ from tests.docs.documents import ROOT, Block, blocks
 
 PROGRAMS = blocks("python")
 FRAGMENTS = blocks("python fragment")
-KNOWN = {"", "console", "json", "python", "python fragment", "sh", "text", "toml", "yaml"}
+KNOWN = {"", "console", "ini", "json", "python", "python fragment", "sh", "text", "toml", "yaml"}
 
 EXAMPLES = {
     "approvals.py": ["Sent to ada@example.org.", "rejected: delete_everything"],

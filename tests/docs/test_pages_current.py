@@ -1,17 +1,22 @@
 """What the pages say of files, options and output is what there is now."""
 
+import configparser
 import inspect
 import re
+import shlex
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
+import typer.main
 
 from exeunt import build_options
 from exeunt.actors.hooks import Hooks
+from exeunt.cli.app import app
 from exeunt.cli.examinations import extras, machine, versions
 from exeunt.cli.findings import Finding
-from tests.docs.documents import PAGES, ROOT, prose_of, table_under
+from tests.docs.documents import PAGES, ROOT, blocks, prose_of, table_under
 
 DOCS = ROOT / "docs"
 FOLDERS = "actors|supervisor|metrics|exeunt|tests|loadtests|examples|newsfragments"
@@ -66,3 +71,16 @@ async def test_each_line_of_the_doctor_stands_in_its_page() -> None:
 def test_the_pauses_of_the_collector_are_told_in_one_place() -> None:
     # Two places of a measurement are two measurements, sooner or later.
     assert re.search(r"\d ms", (ROOT / "exeunt" / "tuning.py").read_text(encoding="utf-8")) is None
+
+
+def test_the_unit_of_systemd_starts_a_server_with_options_that_there_are() -> None:
+    (unit,) = blocks("ini")
+    parsed = configparser.ConfigParser(delimiters="=", interpolation=None)
+    parsed.optionxform = str  # type: ignore[assignment,method-assign]
+    parsed.read_string(unit.text)
+    _, command, *options = shlex.split(parsed["Service"]["ExecStart"])
+    serve: Any = typer.main.get_command(app)
+    known = {name for option in serve.commands[command].params for name in option.opts}
+    given = {option for option in options if option.startswith("--")}
+    assert given
+    assert given <= known

@@ -132,7 +132,8 @@ def _as_json(session: SessionMetadata) -> dict[str, Any]:
     return {
         name: value
         for name, value in attrs.asdict(session).items()
-        if name != "live"  # what this process has in memory says nothing
+        # What this process has in memory says nothing, and the model is in the log, which is not read for this.
+        if name not in ("live", "model")
     }
 
 
