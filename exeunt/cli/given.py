@@ -1,4 +1,7 @@
-"""Values of options that somebody meant to give: `--model "$MODEL"` where nobody has set the variable gives none."""
+"""Options: how their help names what holds without them, and values that somebody meant to give.
+
+`--model "$MODEL"` where nobody has set the variable gives none.
+"""
 
 from pathlib import Path
 
@@ -19,3 +22,8 @@ def path(value: str) -> Path:
     if not value.strip():
         raise typer.BadParameter(EMPTY)
     return Path(value)
+
+
+def default(value: str) -> str:
+    """Return how the help of an option names what holds without it."""
+    return f"[dim]\\[default: {value}][/dim]"

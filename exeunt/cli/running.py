@@ -8,6 +8,9 @@ import typer
 from exeunt.groups import lone
 from exeunt.tuning import allow_many_files, tune_garbage_collector
 
+WRONG_USAGE = 2
+"""The exit status that the library gives wrong options."""
+
 
 def run(command: Callable[..., Awaitable[int]], *arguments: Any) -> NoReturn:
     """Run *command* in trio; exit with the status that it returns. Raises what it raises, out of its groups."""
