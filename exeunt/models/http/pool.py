@@ -27,7 +27,7 @@ class PoolLimits:
     max_connections: int = attrs.field(default=10_000, validator=whole_number(1))
     """In use and idle together. As many as a host runs turns (`HostOptions.running_turns`): a model takes seconds to
     answer, and who waits for a connection waits for all of them. One call more waits, up to `Timeouts.pool`, first come
-    first served. Each takes a file, of which a process may often open 1,024: `exeunt.allow_many_files()` raises that."""
+    first served. Each takes a file, and a process often has 1,024: `exeunt.allow_many_files()` raises that."""
     max_idle: int = attrs.field(default=1000, validator=whole_number(0))
     """Kept open for the next call; the one idle for longest goes first. What a burst of calls has opened serves the
     next one, where opening it anew takes as long as a third of a turn. What is too many expires."""
