@@ -32,10 +32,12 @@ def modules(package: Path = PACKAGE, *, optional: bool = False) -> Path:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not done.exists():
             (folder / "package.json").write_bytes(wanted)
-            command = ["npm", "install", "--no-audit", "--no-fund", "--no-package-lock", "--loglevel=error"]
+            # Scripts of packages would build a binding that only a runtime inside of the client's process needs, and
+            # fail where there is no CMake.
+            command = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", "--no-package-lock"]
             extra = [] if optional else ["--omit=optional"]
             subprocess.run(
-                [*command, *extra],
+                [*command, "--loglevel=error", *extra],
                 cwd=folder,
                 check=True,
                 capture_output=True,

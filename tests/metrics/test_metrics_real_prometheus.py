@@ -81,15 +81,25 @@ def unpack(root: Path) -> None:
             return False
         return True
 
-    fetch = ("apt-get", "-o", "APT::Sandbox::User=root", "download", "prometheus")
-    if not run(*fetch) and not (run("apt-get", "update") and run(*fetch)):
+    def fetched(package: str) -> bool:
+        return run("apt-get", "-o", "APT::Sandbox::User=root", "download", package)
+
+    def put(package: str) -> None:
+        file = max(CACHE.glob(f"{package}_*.deb"), key=lambda path: path.stat().st_mtime)
+        if not run("dpkg", "-x", str(file), str(unfinished)):
+            pytest.skip(f"dpkg could not unpack {file.name}")
+        file.unlink()
+
+    if not fetched("prometheus") and not (run("apt-get", "update") and fetched("prometheus")):
         pytest.skip("apt-get could not download the package of Prometheus")
-    package = max(CACHE.glob("prometheus_*.deb"), key=lambda path: path.stat().st_mtime)
     unfinished = CACHE / "unfinished"
     shutil.rmtree(unfinished, ignore_errors=True)
-    if not run("dpkg", "-x", str(package), str(unfinished)):
-        pytest.skip(f"dpkg could not unpack {package.name}")
-    package.unlink()
+    put("prometheus")
+    if not (unfinished / "usr/bin/promtool").exists():
+        # Newer Debians have its tool in a package of its own.
+        if not fetched("promtool"):
+            pytest.skip("apt-get could not download the package of Prometheus' tool")
+        put("promtool")
     unfinished.rename(root)
 
 
