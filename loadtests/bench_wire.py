@@ -4,21 +4,18 @@ Both get the same model server and the same client script, in turn, in one run. 
 the client and its runtime (about 120 MB) into `.cache/`; Node.js 20 or newer must be there.
 """
 
-import json
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import attrs
 
 from loadtests.frame import Size, Table, main, percentile
-from loadtests.wire.processes import cpu_seconds, output, resident_bytes, running
+from loadtests.wire.playing import parts, playing
+from loadtests.wire.processes import cpu_seconds, resident_bytes
 from tests.interop.node import modules
-
-HERE = Path(__file__).parent / "wire"
 
 OURS = "Exeunt"
 JOURNAL = "+ journal"
@@ -64,18 +61,21 @@ Run = Mapping[str, Part]
 def run(size: Size) -> None:
     """Measure both runtimes at each number of sessions."""
     counts = size.pick(full=[1, 50, 200, 1000], quick=[1, 20], tiny=[1])
-    packages = modules(optional=size is not Size.TINY)
+    with_reference = size is not Size.TINY
     ours = Path(sys.executable).with_name("exeunt-runtime")
     # The reference writes files into its home, and has no journal that would survive its crash.
     runtimes = {OURS: Runtime(ours)}
-    if size is not Size.TINY:
+    if with_reference:
         runtimes[JOURNAL] = Runtime(ours, journal=True)
         runtimes[FILES] = Runtime(ours, files=True)
-        runtimes[THEIRS] = Runtime(_reference(packages), files=True)
+        runtimes[THEIRS] = Runtime(_reference(modules(optional=True)), files=True)
     for count in counts:
         rounds = size.pick(full=ROUNDS.get(count, 5), quick=max(2, 40 // count), tiny=1)
         for tcp in (False, True) if count == 1 else (False,):
-            runs = {name: _measure(one, packages, count, rounds, tcp=tcp) for name, one in runtimes.items()}
+            runs = {
+                name: _measure(one, count, rounds, tcp=tcp, with_reference=with_reference)
+                for name, one in runtimes.items()
+            }
             _show(
                 f"{count:,} sessions at once, {rounds} turns of each kind, over {'TCP' if tcp else 'pipes'}",
                 count,
@@ -93,33 +93,36 @@ def _reference(packages: Path) -> Path:
     return found[0]
 
 
-def _measure(runtime: Runtime, packages: Path, count: int, rounds: int, *, tcp: bool) -> Run:
-    with tempfile.TemporaryDirectory() as home, running(["node", str(HERE / "model.mjs")]) as model:
-        env = {"EXEUNT_INTEROP_MODULES": str(packages), **runtime.environment(Path(home))}
-        url = f"http://127.0.0.1:{output(model).readline().strip()}/v1"
-        job = {"runtime": str(runtime.path), "tcp": tcp, "model": url, "sessions": count, "rounds": rounds}
-        with running(["node", str(HERE / "client.mjs"), json.dumps(job)], env) as client:
-            return dict(_parts(client, model.pid))
+def _measure(runtime: Runtime, count: int, rounds: int, *, tcp: bool, with_reference: bool) -> Run:
+    with (
+        tempfile.TemporaryDirectory() as home,
+        playing(
+            runtime.path,
+            count,
+            rounds,
+            tcp=tcp,
+            env=runtime.environment(Path(home)),
+            with_reference=with_reference,
+        ) as (client, model),
+    ):
+        return dict(_parts(client, model.pid))
 
 
 def _parts(client: "subprocess.Popen[str]", model: int) -> Iterator[tuple[str, Part]]:
-    before = [0.0, 0.0, 0.0]
-    for line in output(client):
-        told: dict[str, Any] = json.loads(line)
-        runtime = told["runtime"]
+    def clocks(runtime: int) -> list[float]:
         # The runtime is a child of the client.
         theirs = cpu_seconds(runtime)
-        after = [theirs, cpu_seconds(client.pid) - theirs, cpu_seconds(model)]
-        spent = [end - start for start, end in zip(before, after, strict=True)]
+        return [theirs, cpu_seconds(client.pid) - theirs, cpu_seconds(model)]
+
+    before = [0.0, 0.0, 0.0]
+    for told in parts(client):
+        runtime = told["runtime"]
+        spent = [end - start for start, end in zip(before, clocks(runtime), strict=True)]
         cpu, client_cpu, model_cpu = spent
         seconds, took = told["seconds"], told["milliseconds"]
         yield told["part"], Part(seconds, took, cpu, client_cpu, model_cpu, resident_bytes(runtime))
         # Asking took the client no time, but the processes may have gone on: the part begins now.
-        theirs = cpu_seconds(runtime)
-        before = [theirs, cpu_seconds(client.pid) - theirs, cpu_seconds(model)]
-        assert client.stdin is not None
-        client.stdin.write("\n")
-        client.stdin.flush()
+        before = clocks(runtime)
 
 
 def _show(title: str, count: int, rounds: int, runs: Mapping[str, Run]) -> None:

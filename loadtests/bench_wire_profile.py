@@ -4,7 +4,6 @@ py-spy looks at the running server from outside, 500 times a second, while it wo
 sample counts for the function that was running: what it called in C, such as a write to a socket, is its own.
 """
 
-import json
 import signal
 import subprocess
 import sys
@@ -15,10 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from loadtests.frame import Size, Table, main
-from loadtests.wire.processes import output, running
-from tests.interop.node import modules
-
-HERE = Path(__file__).parent / "wire"
+from loadtests.wire.playing import parts, playing
 
 RATE = 500
 """Samples a second. Many more, and py-spy itself takes what the server wants."""
@@ -69,23 +65,15 @@ def _of_layer(counts: "Counter[Function]", wanted: str) -> int:
 
 
 def _profiles(sessions: int, rounds: int) -> "Iterator[tuple[str, Counter[Function]]]":
-    packages = modules(optional=False)
     runtime = Path(sys.executable).with_name("exeunt-runtime")
-    with tempfile.TemporaryDirectory() as home, running(["node", str(HERE / "model.mjs")]) as model:
-        env = {"EXEUNT_INTEROP_MODULES": str(packages)}
-        url = f"http://127.0.0.1:{output(model).readline().strip()}/v1"
-        job = {"runtime": str(runtime), "tcp": False, "model": url, "sessions": sessions, "rounds": rounds}
-        names = ["ready", "create", "warm", *PARTS, "leave"]
-        with running(["node", str(HERE / "client.mjs"), json.dumps(job)], env) as client:
-            assert client.stdin is not None
-            spy: Spy | None = None
-            for name, line in zip(names, output(client), strict=True):
-                if spy is not None:
-                    yield name, spy.stop()
-                following = names[names.index(name) + 1] if name != names[-1] else ""
-                spy = Spy(json.loads(line)["runtime"], Path(home)) if following in PARTS else None
-                client.stdin.write("\n")
-                client.stdin.flush()
+    names = ["ready", "create", "warm", *PARTS, "leave"]
+    with tempfile.TemporaryDirectory() as home, playing(runtime, sessions, rounds) as (client, _):
+        spy: Spy | None = None
+        for name, told in zip(names, parts(client), strict=True):
+            if spy is not None:
+                yield name, spy.stop()
+            following = names[names.index(name) + 1] if name != names[-1] else ""
+            spy = Spy(told["runtime"], Path(home)) if following in PARTS else None
 
 
 class Spy:

@@ -5,15 +5,13 @@ connection. What a turn takes beyond the model's own time should hardly grow wit
 sessions must be allowed (`ulimit -n`).
 """
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
-from loadtests.bench_wire import HERE
 from loadtests.frame import Size, Table, main, percentile
-from loadtests.wire.processes import cpu_seconds, output, resident_bytes, running
-from tests.interop.node import modules
+from loadtests.wire.playing import parts, playing
+from loadtests.wire.processes import cpu_seconds, resident_bytes
 
 FIRST_TURN = "warm"
 
@@ -26,46 +24,36 @@ def run(size: Size) -> None:
         f"sessions at once; the model takes {seconds:g} s for each answer",
         *(f"{count:,}" for count in counts),
     )
-    parts = [_first_turn(count, seconds) for count in counts]
+    turns = [_first_turn(count, seconds) for count in counts]
 
     def row(label: str, *figures: float) -> None:
         table.row(label, *figures)
 
-    row("s until all are answered", *(part["seconds"] for part in parts))
+    row("s until all are answered", *(part["seconds"] for part in turns))
     for percent, name in ((50, "half"), (99, "99 of 100")):
         row(
             f"s, {name} are answered sooner",
-            *(percentile(part["milliseconds"], percent) / 1e3 for part in parts),
+            *(percentile(part["milliseconds"], percent) / 1e3 for part in turns),
         )
-    row("ms of CPU a turn", *(part["cpu"] / count * 1e3 for part, count in zip(parts, counts, strict=True)))
+    row("ms of CPU a turn", *(part["cpu"] / count * 1e3 for part, count in zip(turns, counts, strict=True)))
     row(
         "kB a session, after that turn",
-        *(part["bytes"] / count / 1e3 for part, count in zip(parts, counts, strict=True)),
+        *(part["bytes"] / count / 1e3 for part, count in zip(turns, counts, strict=True)),
     )
 
 
 def _first_turn(count: int, seconds: float) -> dict[str, Any]:
-    packages = modules(optional=False)
     runtime = Path(sys.executable).with_name("exeunt-runtime")
-    slow = {"EXEUNT_MODEL_SECONDS": str(seconds)}
-    with running(["node", str(HERE / "model.mjs")], slow) as model:
-        env = {"EXEUNT_INTEROP_MODULES": str(packages)}
-        url = f"http://127.0.0.1:{output(model).readline().strip()}/v1"
-        job = {"runtime": str(runtime), "tcp": False, "model": url, "sessions": count, "rounds": 1}
-        with running(["node", str(HERE / "client.mjs"), json.dumps(job)], env) as client:
-            empty = cpu = 0.0
-            for line in output(client):
-                told: dict[str, Any] = json.loads(line)
-                process = told["runtime"]
-                if told["part"] == FIRST_TURN:
-                    used = {"cpu": cpu_seconds(process) - cpu, "bytes": resident_bytes(process) - empty}
-                    return {**told, **used}
-                if told["part"] == "ready":
-                    empty = resident_bytes(process)
-                cpu = cpu_seconds(process)
-                assert client.stdin is not None
-                client.stdin.write("\n")
-                client.stdin.flush()
+    empty = cpu = 0.0
+    with playing(runtime, count, 1, model_seconds=seconds) as (client, _):
+        for told in parts(client):
+            process = told["runtime"]
+            if told["part"] == FIRST_TURN:
+                used = {"cpu": cpu_seconds(process) - cpu, "bytes": resident_bytes(process) - empty}
+                return {**told, **used}
+            if told["part"] == "ready":
+                empty = resident_bytes(process)
+            cpu = cpu_seconds(process)
     raise RuntimeError(f"the client ended before its {count} sessions had a turn")
 
 

@@ -246,7 +246,7 @@ class Connection:
             waiter.resolve(outcome.Error(ClientRefused(f"the client's answer is refused: {text}")))
         elif not head.is_answer:
             told = f"Request {head.method} failed with message: {text}" if head.method else text
-            self.post(rpc.refusal(head.key, RpcError(rpc.INVALID_REQUEST, told)))
+            self._refuse(head.method, head.key, RpcError(rpc.INVALID_REQUEST, told))
             method = self.server.methods.get(head.method)
             if method is not None and method.passed_over is not None:
                 method.passed_over(self, message.beginning, text)

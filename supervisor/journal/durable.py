@@ -349,8 +349,8 @@ class DurableJournal:
     async def list(self, *, tenant: str | None = None, limit: int = 100, page: str | None = None) -> Page:
         """Return a part of what is stored, the session used last first; *page* is the `next` of the part before.
 
-        Sessions that were made before are waited for, as long as the database takes them. One that is used meanwhile
-        moves to the front; none is shown twice but such a one. Raises `InvalidConfiguration`, `JournalError`.
+        The first part waits, `NEW_WAIT` at most, until the database knows those that were made before. One that is used
+        meanwhile moves to the front; none is shown twice but such a one. Raises `InvalidConfiguration`, `JournalError`.
         """
         if limit < 1:
             raise InvalidConfiguration(f"limit must be at least 1 session a page, not {limit}")

@@ -6,8 +6,9 @@ import msgspec
 import trio
 
 from exeunt.actors.errors import InvalidConfiguration, JournalError
-from exeunt.actors.events import Event, MessageAccepted, MessageDropped, Origin, SessionStart, UserMessage
+from exeunt.actors.events import Event, MessageDropped, Origin, SessionStart
 from exeunt.actors.ports import SessionLog
+from exeunt.actors.state import SessionState
 from exeunt.supervisor.journal.protocol import Journal
 
 PART = 1_000
@@ -48,7 +49,7 @@ async def _copy(
 ) -> None:
     seq = 0
     last: Event | None = None
-    waiting: dict[str, None] = {}
+    state = SessionState()
     while seq < end:
         events = await journal.read(source_id, seq + 1, min(PART, end - seq))
         if not events:
@@ -58,12 +59,10 @@ async def _copy(
         last = events[-1]
         seq = last.seq
         await log.wait_durable(seq)
-        for event in events:
-            if isinstance(event, MessageAccepted):
-                waiting[event.message_id] = None
-            elif isinstance(event, UserMessage | MessageDropped) and event.message_id is not None:
-                waiting.pop(event.message_id, None)
-    if last is not None and waiting and not keep_queue:
+        if not keep_queue:
+            SessionState.replay(events, state)
+    waiting = [message.message_id for message in state.pending()]
+    if last is not None and waiting:
         await log.wait_room()
         log.append(_withdrawn(last, waiting))
         await log.wait_durable(seq + len(waiting))

@@ -3,6 +3,7 @@
 import gc
 import logging
 import os
+import re
 import weakref
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from trio.testing import MockClock
 
 from exeunt import InvalidConfiguration
 from exeunt.cli.serve import serving
-from exeunt.cli.serve.switches import ROOTS, instruction_roots, switched_on
+from exeunt.cli.serve.switches import ROOTS, instruction_roots, switched_on, whole_number
 from exeunt.testing import ScriptedModel, checked_host
 from exeunt.wire.options import Tokens, WireOptions
 from exeunt.wire.server import WireServer
@@ -87,3 +88,27 @@ async def test_a_server_keeps_no_options_of_sessions_that_have_left_memory(autoj
         await client.say()
         await client.event("session.idle", 2)
         nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(("value", "number"), [("7", 7), (" 0 ", 0), ("10", 10), ("", None)])
+def test_a_variable_says_a_number(value: str, number: int | None) -> None:
+    assert whole_number({"NAME": value}, "NAME", least=0, most=10) == number
+    assert whole_number({}, "NAME") is None
+
+
+@pytest.mark.parametrize(
+    ("value", "least", "most", "said"),
+    [
+        ("0", 1, None, "NAME must be a whole number above 0, not '0'"),
+        ("-1", 0, None, "NAME must be a whole number, not '-1'"),
+        ("11", 0, 10, "NAME must be a whole number from 0 to 10, not '11'"),
+        ("1_0", 0, 10, "from 0 to 10, not '1_0'"),
+        ("\uff17", 0, 10, "from 0 to 10"),
+        pytest.param("1" * 5_000, 0, None, "NAME must be a whole number", id="very long"),
+    ],
+)
+def test_a_variable_that_says_no_such_number_is_named(
+    value: str, least: int, most: int | None, said: str
+) -> None:
+    with pytest.raises(InvalidConfiguration, match=re.escape(said)):
+        whole_number({"NAME": value}, "NAME", least=least, most=most)

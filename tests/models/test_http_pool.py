@@ -284,6 +284,9 @@ async def test_what_a_burst_of_calls_has_opened_serves_the_next_burst(autojump_c
         pool = model.statistics().pool
         assert (pool.opened, pool.reused, pool.idle, pool.evicted) == (burst, burst, burst, 0)
         await model.aclose()
+        # Nothing had to make room.
+        pool = model.statistics().pool
+        assert (pool.idle, pool.evicted) == (0, 0)
 
 
 async def test_a_closed_client_refuses_calls_and_lets_those_under_way_end() -> None:

@@ -105,3 +105,13 @@ async def test_the_numbers_are_there_as_long_as_the_server_is() -> None:
                 with pytest.raises(InvalidConfiguration, match="another server"), WireServer(host).scraped():
                     pass
             assert host.metrics.registry.get_sample_value("exeunt_wire_connections") is None
+
+
+async def test_a_request_that_is_too_long_to_be_read_counts_as_refused(autojump_clock: MockClock) -> None:
+    async with open_wire(options=WireOptions(longest_frame=2_000)) as wire:
+        with wire.server.scraped():
+            client = await wire.connect()
+            with pytest.raises(WireFailure, match="longer than 2000"):
+                await client.call("session.send", sessionId="s", prompt="x" * 3_000)
+            asked = {"method": "session.send", "outcome": "refused"}
+            assert number(wire, "exeunt_wire_requests_total", **asked) == 1

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from exeunt.actors.errors import InvalidConfiguration
+from exeunt.cli.serve.switches import whole_number
 
 SAMPLER = "OTEL_TRACES_SAMPLER"
 SAMPLER_ARGUMENT = "OTEL_TRACES_SAMPLER_ARG"
@@ -43,9 +44,7 @@ def check_variables(environ: Mapping[str, str], *, to_collector: bool) -> None:
     """
     _check_sampler(environ)
     for name in LIMITS:
-        value = environ.get(name, "").strip()
-        if value and not value.isdecimal():
-            raise InvalidConfiguration(f"{name} must be a whole number, not {value!r:.40}")
+        whole_number(environ, name, least=0)
     _check_pairs("OTEL_RESOURCE_ATTRIBUTES", environ.get("OTEL_RESOURCE_ATTRIBUTES"), bool)
     if to_collector:
         for kind, check in _OF_EXPORTER.items():

@@ -10,6 +10,7 @@ import msgspec
 
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.actors.prices import Price
+from exeunt.cli.serve.switches import whole_number
 from exeunt.configuration import priced
 from exeunt.models import PROVIDER_TYPES, TRANSPORTS, WIRE_APIS, model_from_provider
 from exeunt.structuring import structured
@@ -155,12 +156,7 @@ def _api(wire_api: str | None, transport: str | None, environ: Mapping[str, str]
 
 def context_tokens(environ: Mapping[str, str]) -> int:
     """Return how many tokens models take in, where clients do not say. Raises `InvalidConfiguration`."""
-    value = environ.get("EXEUNT_CONTEXT_TOKENS")
-    if not value:
-        return WireOptions().context_tokens
-    if not value.isdecimal() or int(value) < 1:
-        raise InvalidConfiguration(f"EXEUNT_CONTEXT_TOKENS must be a whole number above 0, not {value!r:.40}")
-    return int(value)
+    return whole_number(environ, "EXEUNT_CONTEXT_TOKENS") or WireOptions().context_tokens
 
 
 def attachments_root(environ: Mapping[str, str], option: Path | None = None) -> Path | None:

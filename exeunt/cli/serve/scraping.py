@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import attrs
 
 from exeunt.actors.errors import InvalidConfiguration
+from exeunt.cli.serve.switches import whole_number
 from exeunt.metrics import Metrics, open_exposition
 
 PORT = "EXEUNT_METRICS_PORT"
@@ -30,7 +31,7 @@ def scrape_options(
 
     Raises `InvalidConfiguration` for a port that is none, and for an address without a port.
     """
-    chosen = _port(environ) if port is None else port
+    chosen = whole_number(environ, PORT, least=0, most=65_535) if port is None else port
     where = address or environ.get(ADDRESS) or None
     if chosen is None:
         if where is not None:
@@ -52,13 +53,3 @@ async def open_scraping(
     async with open_exposition(metrics, options.address, options.port) as exposition:
         say(exposition.url)
         yield
-
-
-def _port(environ: Mapping[str, str]) -> int | None:
-    value = environ.get(PORT, "").strip()
-    if not value:
-        return None
-    # int() would take signs, underscores and digits of other scripts.
-    if not (value.isascii() and value.isdigit()) or len(value) > 5 or int(value) > 65_535:
-        raise InvalidConfiguration(f"{PORT} is a number from 0 (any free one) to 65535, not {value!r:.40}")
-    return int(value)

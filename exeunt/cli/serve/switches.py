@@ -20,6 +20,25 @@ def switched_on(environ: Mapping[str, str], variable: str) -> bool:
     raise InvalidConfiguration(f"{variable} turns something on (1) or off (0); it is {value!r:.40}")
 
 
+def whole_number(
+    environ: Mapping[str, str], variable: str, *, least: int = 1, most: int | None = None
+) -> int | None:
+    """Return the number that a variable says, if it is set. Raises `InvalidConfiguration`."""
+    value = environ.get(variable, "").strip()
+    if not value:
+        return None
+    # int() would take signs, underscores and digits of other scripts.
+    number = int(value) if value.isascii() and value.isdigit() and len(value) <= MOST_DIGITS else -1
+    if number < least or (most is not None and number > most):
+        above = f" above {least - 1}" if least else ""
+        bounds = above if most is None else f" from {least} to {most}"
+        raise InvalidConfiguration(f"{variable} must be a whole number{bounds}, not {value!r:.40}")
+    return number
+
+
+MOST_DIGITS = 18
+"""Of a number in a variable: more than anything has, and few enough for any machine's integers."""
+
 ROOTS = "EXEUNT_INSTRUCTION_ROOTS"
 """Folders in which clients may name some with instructions, as PATH names folders; empty: none."""
 

@@ -16,6 +16,7 @@ import attrs
 
 from exeunt.actors.errors import InvalidConfiguration
 from exeunt.cli.serve.otel_variables import check_variables
+from exeunt.cli.serve.switches import whole_number
 
 if TYPE_CHECKING:
     from exeunt.telemetry import Telemetry
@@ -107,7 +108,7 @@ def trace_options(
         protocol=_protocol(environ),
         source_name=environ.get(SOURCE_NAME) or "exeunt",
         capture_content=capture_content or _captures(environ),
-        most_waiting=_whole_number(environ, QUEUE),
+        most_waiting=whole_number(environ, QUEUE),
     )
 
 
@@ -210,12 +211,3 @@ def _unwritable(path: Path) -> str | None:
     if not folder.is_dir():
         return f"there is no folder {str(folder)!r}"
     return None if os.access(folder, os.W_OK | os.X_OK) else f"nothing may be made in {str(folder)!r}"
-
-
-def _whole_number(environ: Mapping[str, str], name: str) -> int | None:
-    value = environ.get(name)
-    if not value:
-        return None
-    if not value.isdecimal() or int(value) < 1:
-        raise InvalidConfiguration(f"{name} must be a whole number above 0, not {value!r:.40}")
-    return int(value)

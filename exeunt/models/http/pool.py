@@ -138,15 +138,11 @@ class ConnectionPool:
     def close(self) -> None:
         """Close the idle connections; those in use are closed when given back. No call is served any more."""
         self._closed = True
-        self.close_idle()
+        self._close_idle()
 
-    def close_idle(self) -> int:
-        """Close the idle connections; return how many there were."""
-        closed = 0
-        for connections in (self._idle, self._draining):
-            while connections:
-                connections.pop().close()
-                closed += 1
+    def make_room(self) -> int:
+        """Close the idle connections, because no files are left; return how many there were."""
+        closed = self._close_idle()
         self._evicted += closed
         return closed
 
@@ -238,6 +234,14 @@ class ConnectionPool:
 
     # --- Housekeeping ---
 
+    def _close_idle(self) -> int:
+        closed = 0
+        for connections in (self._idle, self._draining):
+            while connections:
+                connections.pop().close()
+                closed += 1
+        return closed
+
     def _expire(self, now: float) -> None:
         oldest = now - self._limits.idle_expiry
         for connections in (self._idle, self._draining):
@@ -270,7 +274,7 @@ def close_idle_connections() -> int:
 
     For when no files are left: a pool that is not used looks at the age of its connections no more.
     """
-    return sum(pool.close_idle() for pool in _pools_of_run())
+    return sum(pool.make_room() for pool in _pools_of_run())
 
 
 def _close_left_behind(*connections: deque[Connection]) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from exeunt.actors import events as core
 from exeunt.actors.models import ModelErrorKind
+from exeunt.actors.turn.aborts import LOG_ENDED, TAKEN_OVER
 from exeunt.wire.events.clock import iso
 from exeunt.wire.events.figures import of_session
 from exeunt.wire.events.mapper import EventMapper, WireEvent
@@ -21,11 +22,11 @@ USED_UP = ("quota", "billing")
 """Words in a provider's code of a limit that no waiting outlasts: that is an `errorType` of its own, `quota`."""
 
 LOST = {
-    "taken_over": (
+    TAKEN_OVER: (
         "session_taken_over",
         "Another server has taken the session over, or deleted it. Have it here again with session.resume",
     ),
-    "journal": (
+    LOG_ENDED: (
         "session_lost",
         "The server cannot write the session's log any more. Take the session up again with session.resume",
     ),
@@ -106,7 +107,7 @@ def failed(mapper: EventMapper, event: core.SessionFailed) -> Mapped:
 
 def lost(mapper: EventMapper, event: core.SessionLost) -> Mapped:
     """The session is gone here: what clients know as an error, after which they wait for nothing."""
-    kind, why = LOST.get(event.cause, LOST["journal"])
+    kind, why = LOST.get(event.cause, LOST[LOG_ENDED])
     return (mapper.ephemeral(event, {"errorType": kind, "message": why}, "session.error"),)
 
 

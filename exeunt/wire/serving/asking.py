@@ -99,7 +99,7 @@ class Asking:
     def owner(self, tool_name: str) -> Client | None:
         """Return the client that serves a tool: of several, the one that came last."""
         for client in reversed(self._served.clients.values()):
-            if tool_name in client.offered_tools:
+            if client.offers(tool_name):
                 return client
         return None
 

@@ -79,6 +79,13 @@ class Client:
         let_through = chosen(own, config.availableTools, config.excludedTools)
         return {name: tool for name, tool in own.items() if name in let_through}
 
+    def offers(self, name: str) -> bool:
+        """Whether it has the tool of this name, and lets it through. Looks at no other one: each call asks."""
+        config = self.config
+        return name in self.tools.by_name and bool(
+            chosen((name,), config.availableTools, config.excludedTools)
+        )
+
     def has_command(self, name: str) -> bool:
         """Whether it runs the command of this name."""
         return any(command.name == name for command in self.config.commands or ())
