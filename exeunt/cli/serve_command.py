@@ -296,7 +296,7 @@ def serve(
             ),
             metrics=scrape_options(os.environ, port=metrics_port, address=metrics_host),
         )
-        serving.check(what, address=host, port=chosen, unix=unix)
+        serving.check_ports(what, address=host, port=chosen, unix=unix)
     except InvalidConfiguration as wrong:
         typer.echo(f"exeunt serve: {wrong}", err=True)
         raise typer.Exit(WRONG_USAGE) from None

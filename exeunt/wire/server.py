@@ -59,6 +59,19 @@ NEEDED_BY_ALL = (
 6 MB are read. The doors to other models' APIs are loaded by who uses them."""
 
 
+def load_needed(options: WireOptions) -> None:
+    """Load what a server needs. Raises `InvalidConfiguration` where it is not installed."""
+    try:
+        for name in NEEDED_BY_ALL:
+            importlib.import_module(name)
+        if options.instruction_roots:
+            importlib.import_module("yaml")
+    except ImportError as error:
+        raise InvalidConfiguration(
+            'a server for clients needs an extra: pip install "exeunt[wire]"'
+        ) from error
+
+
 class WireServer:
     """Serves the sessions of a host to clients. Made by `open_wire_server`, or for one stream by `serve_stream`."""
 
@@ -72,15 +85,7 @@ class WireServer:
         ignores_tokens: bool = False,
     ) -> None:
         self.options = options or WireOptions()
-        try:
-            for name in NEEDED_BY_ALL:
-                importlib.import_module(name)
-            if self.options.instruction_roots:
-                importlib.import_module("yaml")
-        except ImportError as error:
-            raise InvalidConfiguration(
-                'a server for clients needs an extra: pip install "exeunt[wire]"'
-            ) from error
+        load_needed(self.options)
         self.tokens = tokens or Tokens({})
         self.hub = Hub(host, self.options, default or DefaultProvider())
         self.methods = METHODS

@@ -142,3 +142,28 @@ async def test_a_runtime_that_is_told_nonsense_makes_nothing_either(tmp_path: Pa
     assert (runtime.returncode, runtime.stdout) == (1, "")
     assert runtime.stderr.startswith("exeunt-runtime: the address to listen at is empty")
     assert entries(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("main", "arguments", "status"),
+    [
+        ("exeunt.cli", ("serve", "--port", "0"), 2),
+        ("exeunt.cli.serve.runtime", ("--stdio",), 1),
+        ("exeunt.cli.serve.runtime", ("--port", "0"), 1),
+    ],
+)
+async def test_without_the_extra_a_server_says_so_and_makes_nothing(
+    main: str, arguments: tuple[str, ...], status: int, tmp_path: Path
+) -> None:
+    without = f"import sys; sys.modules['jsonschema_rs'] = None; from {main} import main; main()"
+    served = await run(
+        *arguments, "--journal", f"sqlite:///{tmp_path}/s.sqlite3", program=(sys.executable, "-c", without)
+    )
+    assert served.returncode == status
+    assert served.stderr.endswith('a server for clients needs an extra: pip install "exeunt[wire]"\n')
+    assert made_in(tmp_path) == []
+
+
+def made_in(folder: Path) -> list[Path]:
+    """What there is in a folder."""
+    return list(folder.iterdir())

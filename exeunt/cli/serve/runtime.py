@@ -115,9 +115,10 @@ def main() -> NoReturn:
             metrics=scrape_options(os.environ),
         )
         if arguments.stdio:
+            serving.check(what)
             status = trio.run(serving.serve_stdio, what)
         else:
-            serving.check(what, address=arguments.host, port=arguments.port, unix=None)
+            serving.check_ports(what, address=arguments.host, port=arguments.port, unix=None)
             status = trio.run(
                 partial(
                     serving.serve_ports,

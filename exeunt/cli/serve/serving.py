@@ -18,7 +18,7 @@ from exeunt.host import open_host
 from exeunt.stores import journal_from_url
 from exeunt.supervisor.options import HostOptions
 from exeunt.wire.options import Tokens, WireOptions
-from exeunt.wire.server import WireServer, check_place, open_wire_server
+from exeunt.wire.server import WireServer, check_place, load_needed, open_wire_server
 from exeunt.wire.serving.models import DefaultProvider
 
 logger = logging.getLogger("exeunt.serve")
@@ -53,9 +53,18 @@ class Served:
         )
 
 
-def check(what: Served, *, address: str, port: int | None, unix: Path | None) -> None:
-    """See whether a server could be meant so, before anything is opened or made. Raises `InvalidConfiguration`."""
+def check_ports(what: Served, *, address: str, port: int | None, unix: Path | None) -> None:
+    """See whether a server on a port could be meant so. Raises `InvalidConfiguration`, as `check`."""
     check_place(address, port, unix, has_tokens=bool(what.tokens))
+    check(what)
+
+
+def check(what: Served) -> None:
+    """See whether a server could be meant so, and run here, before anything is opened or made.
+
+    Raises `InvalidConfiguration`.
+    """
+    load_needed(what.options)
     _ = what.host_options
     if what.journal is not None:
         journal_from_url(what.journal)
